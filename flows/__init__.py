@@ -1,0 +1,1 @@
+"""Composition only: which tasks, in what order, with what parameters; deployments and the command line."""

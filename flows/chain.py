@@ -1,0 +1,107 @@
+"""The chain that run, sweep and nightly share: pull, ask DVC once, bring stages up to date in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from prefect.states import Completed
+
+from flows.session import Session
+from flows.terminal import LogEcho, say, together
+from pivotrl_core.errors import PivotRLError
+from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
+from tasks.recording import Recording
+from tasks.stages import StageJob, bring_up_to_date, outcome_of
+from tasks.supervision import Limits
+
+Pull = Callable[[Session], None]
+
+
+class ChainFailedError(PivotRLError):
+    """Stages failed. Carries the exit code of the first one."""
+
+    def __init__(self, errors: dict[str, BaseException], skipped: list[str]) -> None:
+        first = next(iter(errors.values()))
+        self.exit_code = first.exit_code if isinstance(first, PivotRLError) else PivotRLError.exit_code
+        lines = [str(error) for error in errors.values()]
+        if skipped:
+            lines.append(f"not run, because they need what failed: {', '.join(skipped)}")
+        super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a chain is run: limits of a stage, whether independent stages go on after a failure, whether all are forced."""
+
+    limits: Limits = Limits()
+    keep_going: bool = False
+    force: bool = False
+
+
+def pull_from_source(session: Session) -> None:
+    """Bring data/pulled up to date with the source of the configuration."""
+    from tasks.sources import pull_inputs
+
+    pull_inputs(session.config, session.root, session.checkout)
+
+
+@task(name="pull", task_run_name="pull", cache_policy=NO_CACHE, persist_result=False)
+def pull_data(session: Session, pull: Pull) -> Any:
+    """Pull what is new and make it the result of DVC's stage `pull`."""
+    pull(session)
+    new = commit_pull(session.place)
+    outcome = Outcome.RAN if new else Outcome.UNCHANGED
+    return Completed(name="Completed" if new else "Cached", message="new data" if new else "nothing new", data=str(outcome))
+
+
+def run_chain(session: Session, recording: Recording, plan: Plan = Plan(), pull: Pull = pull_from_source) -> dict[str, Outcome]:
+    """Pull, then bring every stage up to date. Returns what became of each.
+
+    Raises:
+        ChainFailedError: A stage failed; with `plan.keep_going` only after all that do not need it.
+    """
+    outcomes = {"pull": outcome_of(pull_data(session, pull, return_state=True))}
+    if outcomes["pull"] is not Outcome.UNCHANGED:
+        say("pull: new data")
+    errors: dict[str, BaseException] = {}
+    skipped: list[str] = []
+    for status in query_graph(session.root):
+        if status.frozen:
+            continue
+        if any(dep in errors or dep in skipped for dep in status.deps):
+            skipped.append(status.name)
+            continue
+        try:
+            outcomes[status.name] = _run_one(session, recording, plan, status, outcomes)
+        except PivotRLError as error:
+            errors[status.name] = error
+            say(f"{status.name}: failed")
+            if not plan.keep_going:
+                break
+    if errors:
+        raise ChainFailedError(errors, skipped)
+    return outcomes
+
+
+def _run_one(
+    session: Session, recording: Recording, plan: Plan, status: StageStatus, outcomes: dict[str, Outcome]
+) -> Outcome:
+    """One stage. DVC is asked again where a stage before it has just been run or restored."""
+    moved = any(outcomes.get(dep, Outcome.UNCHANGED) is not Outcome.UNCHANGED for dep in status.deps)
+    changed = is_changed(session.root, status.name) if moved else status.changed
+    poll = None
+    started = time.monotonic()
+    if changed or plan.force:
+        say(f"{status.name}: started")
+        echo = LogEcho(session.place.logs / f"{status.name}.log")
+        poll = together(recording.follow(status.name, status.outs), echo.poll)
+    job = StageJob(session.place, changed, plan.force, plan.limits, poll)
+    outcome = outcome_of(bring_up_to_date(status.name, job, return_state=True))
+    seconds = f" in {time.monotonic() - started:.0f} s" if outcome is Outcome.RAN else ""
+    say(f"{status.name}: {outcome}{seconds}")
+    return outcome

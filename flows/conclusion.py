@@ -1,0 +1,126 @@
+"""The end of a run: report, record, MLflow, data to the remote, and the lines that a person reads last."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from flows.session import Session
+from flows.terminal import say
+from pivotrl_core.errors import PivotRLError
+from pivotrl_core.files import read_json, write_json
+from tasks.graph import Outcome, default_remote, push
+from tasks.locked import LOCK_NAME, read_lock, results_digest
+from tasks.provenance import collect_provenance, record_run
+from tasks.recording import Recording
+from tasks.scratch import prune_scratch
+from tasks.settings import State
+
+log = logging.getLogger(__name__)
+
+TABLE = Path("reports") / "compare" / "table.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a finished run says. `recorded` is False where the result had been recorded before, by the run named here."""
+
+    run_id: str
+    recorded: bool
+    executed: int
+    unchanged: int
+    restored: int
+    commit: str
+    report: str
+    table: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """The last lines of a command."""
+        counts = f"{self.executed} stages executed, {self.restored} restored, {self.unchanged} unchanged"
+        what = "finished" if self.recorded else "has this result already"
+        lines = [self.table.rstrip(), "", f"{counts}; run {self.run_id} {what}"]
+        lines += [f"record:  {self.commit}  (pivotrl reproduce {self.run_id})"] if self.commit else []
+        lines += [f"report:  {self.report}"] if self.report else []
+        return "\n".join([*lines, "runs:    make ui    (MLflow on the finished runs; also: pivotrl ui)"]).lstrip("\n")
+
+
+def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outcome]) -> Summary:
+    """Record a finished run, unless it executed nothing and its result is recorded already."""
+    lock = read_lock(session.root / LOCK_NAME)
+    digest = results_digest(lock, outcomes)
+    known = _find_recorded(session.state, digest)
+    counts = {one: sum(outcome is one for name, outcome in outcomes.items() if name != "pull") for one in Outcome}
+    if known is not None and not counts[Outcome.RAN]:
+        return Summary(**{**known, "recorded": False, "executed": 0, "unchanged": counts[Outcome.UNCHANGED],
+                          "restored": counts[Outcome.RESTORED]})  # fmt: skip
+    table = _table(session.root)
+    report = _write_report(session)
+    provenance = collect_provenance(session.root, session.config, session.run_id, session.snapshot)
+    commit = record_run(session.root, provenance, session.snapshot, {name: str(one) for name, one in outcomes.items()})
+    recording.begin()
+    recording.finish("FINISHED", table, session.folder, commit)
+    _publish(session, table)
+    _push(session)
+    prune_scratch(session.root, session.state)
+    summary = Summary(session.run_id, True, counts[Outcome.RAN], counts[Outcome.UNCHANGED], counts[Outcome.RESTORED],
+                      commit, report, table)  # fmt: skip
+    write_json(_recorded_file(session.state, digest), summary.to_json())
+    return summary
+
+
+def _recorded_file(state: State, digest: str) -> Path:
+    return state.runs / "recorded" / f"{digest}.json"
+
+
+def _find_recorded(state: State, digest: str) -> dict[str, Any] | None:
+    path = _recorded_file(state, digest)
+    return dict(read_json(path)) if path.is_file() else None
+
+
+def _table(root: Path) -> str:
+    return (root / TABLE).read_text(encoding="utf-8") if (root / TABLE).is_file() else ""
+
+
+def _write_report(session: Session) -> str:
+    """The HTML report. A finished run is not lost for want of a picture: a failure is told and ends nothing."""
+    try:
+        from tasks.report import write_report
+
+        return str(write_report(session.root, session.folder))
+    except Exception as error:
+        log.exception("the HTML report could not be written: %s", type(error).__name__)
+        return ""
+
+
+def _publish(session: Session, table: str) -> None:
+    """Prefect's artifacts: the table as Markdown, and its rows."""
+    from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
+    if table:
+        create_markdown_artifact(table, key="comparison-table", description=f"run {session.run_id}")
+    path = session.root / "reports" / "compare" / "report.json"
+    if path.is_file():
+        rows = [_artifact_row(row) for row in read_json(path).get("rows", [])]
+        create_table_artifact(rows, key="comparison", description=f"run {session.run_id}")
+
+
+def _artifact_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    cells = {metric: cell.get("mean") for metric, cell in row.get("cells", {}).items()}
+    return {"arm": row.get("arm"), "seeds": str(row.get("seeds")), **cells}
+
+
+def _push(session: Session) -> None:
+    """What `reproduce` needs goes to the remote, where one is set; the run stands where that fails."""
+    if default_remote(session.root) is None:
+        return
+    try:
+        push(session.place, ["pull"])
+    except PivotRLError as error:
+        say(f"the pulled data did not reach the remote: {error}")

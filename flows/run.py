@@ -1,0 +1,100 @@
+"""Flow `run`: the main job, once. And what the other flows share of it: a session, the chain, the conclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, runtime
+
+from flows import quick
+from flows.chain import Plan, Pull, pull_from_source, run_chain
+from flows.conclusion import Summary, conclude
+from flows.request import Request
+from flows.session import Session, new_run_id, open_session
+from flows.terminal import say
+from tasks.notify import tell_failure
+from tasks.provenance import collect_provenance
+from tasks.recording import Recording
+from tasks.settings import find_checkout, find_state
+from tasks.sweepers import mark_flow_run
+
+
+@flow(name="run", flow_run_name="{run_id}", persist_result=False, validate_parameters=False)
+def run(request: Mapping[str, Any] | None = None, run_id: str = "", checkout: str = "") -> dict[str, Any]:
+    """Pull, candidates, profile, select, train, evaluate, compare: whatever of it is not up to date.
+
+    Args:
+        request: See `flows.request.Request`.
+        run_id: Made from the time where empty.
+        checkout: Folder of the checkout (default: the one around the working folder).
+    """
+    return carry_out("run", Request.from_json(request or {}), run_id, checkout).to_json()
+
+
+def carry_out(
+    name: str,
+    request: Request,
+    run_id: str,
+    checkout: str,
+    plan: Plan = Plan(),
+    pull: Pull = pull_from_source,
+    tracked: bool = True,
+    seed: Path | None = None,
+    private: bool | None = None,
+    keep: Path | None = None,
+) -> Summary:
+    """One run of the chain inside the flow `name`, told of where it fails.
+
+    Args:
+        name: Of the flow.
+        request: What to override.
+        run_id: Made from the time where empty.
+        checkout: Folder of the checkout; the one around the working folder where empty.
+        plan: Limits, and what happens after a failure.
+        pull: Brings data/pulled up to date.
+        tracked: Tell MLflow.
+        seed: What a worktree starts from (default: the checkout).
+        private: Work in a worktree (default: where the request overrides anything).
+        keep: Folder that receives what the next run can start from.
+    """
+    root = Path(checkout) if checkout else find_checkout()
+    run_id = run_id or new_run_id()
+    if runtime.flow_run.id:
+        mark_flow_run(runtime.flow_run.id)
+    try:
+        with open_session(name, root, request, run_id, seed, private) as session:
+            summary = _work(session, plan, pull, tracked)
+            if keep is not None:
+                keep_for_next(session, keep)
+    except Exception as error:
+        tell_failure(run_id, name, str(error), find_state(root).runs / run_id)
+        raise
+    if request.quick:
+        say(quick.WARNING)
+    return summary
+
+
+def _work(session: Session, plan: Plan, pull: Pull, tracked: bool) -> Summary:
+    def provenance() -> Any:
+        return collect_provenance(session.root, session.config, session.run_id, session.snapshot)
+
+    recording = Recording(
+        session.root, session.config, session.state.tracking_uri, session.run_id, f"{session.flow}-{session.run_id}",
+        provenance, session.snapshot.diff, enabled=tracked,
+    )  # fmt: skip
+    try:
+        outcomes = run_chain(session, recording, plan, pull)
+        return conclude(session, recording, outcomes)
+    except BaseException as error:
+        recording.finish("FAILED" if isinstance(error, Exception) else "KILLED", "", None, "")
+        raise
+
+
+def keep_for_next(session: Session, folder: Path) -> None:
+    """Keep dvc.lock and the pulled data of a worktree for the run that follows it."""
+    from tasks.worktree import seed_from
+
+    folder.mkdir(parents=True, exist_ok=True)
+    seed_from(session.root, folder)

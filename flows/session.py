@@ -1,0 +1,101 @@
+"""Where one flow run works: the checkout itself, or a private worktree where it overrides anything."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from flows.request import Request, read_values, values_text
+from flows.terminal import say
+from pivotrl_core.config.graph import graph_text, write_graph
+from pivotrl_core.config.inputs import HubModel
+from pivotrl_core.config.loading import parse_config
+from pivotrl_core.config.tree import Config
+from tasks.graph import Workplace, restore
+from tasks.lock import hold_lock
+from tasks.provenance import Snapshot, take_snapshot
+from tasks.settings import State, child_environment, find_state
+from tasks.sweepers import sweep_dead
+from tasks.worktree import private_worktree, seed_from
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One flow run at work. `checkout` is the user's; `place.root` is where stages run."""
+
+    flow: str
+    run_id: str
+    checkout: Path
+    state: State
+    config: Config
+    snapshot: Snapshot
+    place: Workplace
+
+    @property
+    def root(self) -> Path:
+        """Checkout or worktree that the stages work in."""
+        return self.place.root
+
+    @property
+    def folder(self) -> Path:
+        """Logs, figures and HTML report of this run; outlives a worktree."""
+        return self.state.runs / self.run_id
+
+
+def new_run_id() -> str:
+    """Time of day and four random hex digits, such as 20260314-020000-9f3a."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def load_request(checkout: Path, request: Request) -> tuple[Mapping[str, object], Config]:
+    """Parameter values and configuration of a request. Raises ConfigError before anything runs."""
+    values = request.apply(read_values(checkout / "params.yaml"))
+    return values, parse_config(values, str(checkout / "params.yaml"))
+
+
+@contextmanager
+def open_session(
+    flow: str, checkout: Path, request: Request, run_id: str, seed: Path | None = None, private: bool | None = None
+) -> Iterator[Session]:
+    """Hold the project lock, sweep what dead runs left, and give a place to work in.
+
+    Args:
+        flow: Name of the flow.
+        checkout: The user's checkout.
+        request: What to override.
+        run_id: Of this flow run.
+        seed: Folder whose dvc.lock and pulled data a worktree starts from (default: the checkout).
+        private: Work in a worktree (default: where the request overrides anything).
+    """
+    values, config = load_request(checkout, request)
+    state = find_state(checkout)
+    snapshot = take_snapshot(checkout)
+    with hold_lock(state.lock, run_id, say=say):
+        for line in sweep_dead(checkout, state):
+            say(f"left by a dead run: {line}")
+        if not (private if private is not None else not request.is_plain):
+            if write_graph(config, checkout / "graph.yaml"):
+                say("graph.yaml: written anew from params.yaml")
+            yield _session(flow, checkout, checkout, state, config, snapshot, run_id)
+            return
+        files = {"params.yaml": values_text(values), "graph.yaml": graph_text(config)}
+        with private_worktree(checkout, state, run_id, snapshot, files) as root:
+            seed_from(seed or checkout, root)
+            session = _session(flow, checkout, root, state, config, snapshot, run_id)
+            restore(session.place)
+            yield session
+
+
+def _session(
+    flow: str, checkout: Path, root: Path, state: State, config: Config, snapshot: Snapshot, run_id: str
+) -> Session:
+    offline = not isinstance(config.model, HubModel) and "HF_HUB_OFFLINE" not in os.environ
+    environment = child_environment(root, state, offline=offline)
+    logs = state.runs / run_id / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    return Session(flow, run_id, checkout, state, config, snapshot, Workplace(root, environment, logs))

@@ -1,0 +1,53 @@
+"""What a person sees while a run goes on: every line on a terminal, one now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tasks.following import LineFollower
+
+_QUIET_SECONDS = 20.0
+_LOOK_SECONDS = 0.5
+
+
+def say(line: str) -> None:
+    """One line of progress, with the time of day."""
+    print(f"{time.strftime('%H:%M:%S')}  {line}", file=sys.stderr, flush=True)
+
+
+class LogEcho:
+    """Shows the new lines of a stage's log."""
+
+    def __init__(self, log: Path, every_line: bool | None = None) -> None:
+        self._follower = LineFollower(log)
+        self._follower.read()
+        self._every_line = sys.stderr.isatty() if every_line is None else every_line
+        self._said = self._looked = time.monotonic()
+
+    def poll(self) -> None:
+        """Show what is new; where not every line is shown, the last one at most every 20 s."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = now
+        lines = self._follower.read()
+        if self._every_line:
+            for line in lines:
+                say(f"  | {line}")
+        elif lines and now - self._said >= _QUIET_SECONDS:
+            self._said = now
+            say(f"  | {lines[-1]}")
+
+
+def together(*polls: Callable[[], None] | None) -> Callable[[], None]:
+    """One function that calls all of them."""
+    real = [poll for poll in polls if poll is not None]
+
+    def poll_all() -> None:
+        for poll in real:
+            poll()
+
+    return poll_all

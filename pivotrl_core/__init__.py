@@ -1,0 +1,7 @@
+"""PivotRL as a library: reinforcement learning on single, informative turns of recorded agent trajectories.
+
+Data in, data out. Nothing here knows of Prefect, MLflow, DVC, boto3 or environment variables; `flows/` and `tasks/` do.
+Source: PivotRL, arXiv 2603.21383. Importing this package takes no torch: import the sub-packages you need.
+"""
+
+__version__ = "0.1.0"

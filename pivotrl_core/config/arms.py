@@ -1,0 +1,166 @@
+"""Arms: one mechanism for the method, its ablations, the sweep and the baselines (DESIGN section 4).
+
+An arm without `train` is only evaluated. Each arm has sub-trees of its own, and a stage depends on its own sub-tree only.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
+
+
+class PivotRule(Section):
+    """sigma^2 > 0 and mu < lambda_diff (the paper's rule)."""
+
+    rule: Literal["pivots"]
+    lambda_diff: Probability = 0.6
+    lambda_by_domain: dict[str, Probability] = {}
+    inclusive: bool = Field(False, description="keep mu == lambda_diff too, as the authors' script does")
+
+
+class SigmaRule(Section):
+    """sigma > eta."""
+
+    rule: Literal["sigma"]
+    eta: Probability = 0.3
+
+
+class AdaptiveEtaRule(Section):
+    """sigma > eta, with eta moved until the share of pivots lies in a band."""
+
+    rule: Literal["adaptive-eta"]
+    eta: Probability = 0.3
+    low_share: Probability = 0.15
+    high_share: Probability = 0.25
+
+
+class BootstrapRule(Section):
+    """The paper's rule, where a bootstrap over the K samples is confident of both conditions."""
+
+    rule: Literal["bootstrap"]
+    lambda_diff: Probability = 0.6
+    confidence: Probability = 0.8
+
+
+class RandomRule(Section):
+    """A random choice, of the same size as the pool of the rule `like` would be: the control."""
+
+    rule: Literal["random"]
+    lambda_diff: Probability = Field(0.6, description="the size is that of the paper's rule at this lambda")
+    seed: int = 0
+
+
+class AllRule(Section):
+    """Every candidate."""
+
+    rule: Literal["all"]
+
+
+SelectConfig = Annotated[
+    PivotRule | SigmaRule | AdaptiveEtaRule | BootstrapRule | RandomRule | AllRule, Field(discriminator="rule")
+]
+
+
+class LoRA(Section):
+    """Low-rank adapters on every linear layer of the blocks, with fp32 factors."""
+
+    kind: Literal["lora"] = "lora"
+    rank: PositiveInt = 32
+    alpha: float = Field(64.0, gt=0)
+
+
+class FullParameters(Section):
+    """Every parameter, with fp32 master weights."""
+
+    kind: Literal["full"]
+
+
+Parameters = Annotated[LoRA | FullParameters, Field(discriminator="kind")]
+
+
+class OptimiserConfig(Section):
+    """AdamW with a linear warm-up and then a constant or cosine rate."""
+
+    learning_rate: LearningRate = 1e-4
+    warmup_steps: Count = 2
+    schedule: Literal["constant", "cosine", "linear"] = "constant"
+    weight_decay: float = Field(0.0, ge=0.0)
+    betas: tuple[float, float] = (0.9, 0.99)
+    max_grad_norm: float = Field(1.0, gt=0.0)
+
+
+class SFTTrain(Section):
+    """Supervised fine-tuning on the expert actions of the selected turns."""
+
+    method: Literal["sft"]
+    start: Name = "base"
+    parameters: Parameters = LoRA()
+    optimiser: OptimiserConfig = OptimiserConfig()
+    epochs: PositiveInt = 2
+    batch_trajectories: PositiveInt = 4
+    checkpoint_every: PositiveInt = Field(10, description="steps between resumable checkpoints")
+
+
+class ClipConfig(Section):
+    """Bounds of the importance ratio: 1 - low to 1 + high."""
+
+    low: float = Field(0.2, ge=0.0, lt=1.0)
+    high: float = Field(0.2, ge=0.0)
+
+
+class KLConfig(Section):
+    """Weight and estimator of the KL term to the reference policy pi_0. Weight 0: no term, and no reference pass."""
+
+    weight: float = Field(0.0, ge=0.0)
+    estimator: Literal["k1", "k2", "k3"] = "k3"
+
+
+
+
+class PolicyGradient(Section):
+    """What GRPO on turns and on whole episodes have in common."""
+
+    start: Name = "base"
+    parameters: Parameters = LoRA()
+    optimiser: OptimiserConfig = OptimiserConfig()
+    steps: PositiveInt = 30
+    prompts_per_step: PositiveInt = 8
+    group_size: int = Field(8, ge=2, description="G")
+    temperature: float = Field(1.0, gt=0.0, le=4.0)
+    max_tokens: PositiveInt = 48
+    baseline: Literal["mean", "leave-one-out"] = "mean"
+    scale: Literal["group-std", "none"] = "group-std"
+    loss: Literal["grpo", "dr-grpo", "dapo", "bnpo"] = "dapo"
+    ratio: Literal["token", "sequence"] = "token"
+    clip: ClipConfig = ClipConfig()
+    kl: KLConfig = KLConfig()
+    entropy_weight: float = Field(0.0, ge=0.0)
+    updates_per_step: PositiveInt = Field(1, description="optimiser steps on each batch of rollouts")
+    checkpoint_every: PositiveInt = 10
+
+
+class GRPOTrain(PolicyGradient):
+    """GRPO on pivots: one turn per rollout, rewarded by the verifier."""
+
+    method: Literal["grpo"]
+    reward: Literal["functional", "exact"] = "functional"
+
+
+class E2ETrain(PolicyGradient):
+    """GRPO on whole episodes of an environment, rewarded by success at the end."""
+
+    method: Literal["e2e"]
+    max_turns: PositiveInt = 10
+
+
+TrainConfig = Annotated[SFTTrain | GRPOTrain | E2ETrain, Field(discriminator="method")]
+
+
+class Arm(Section):
+    """One line of the comparison."""
+
+    select: SelectConfig | None = None
+    train: TrainConfig | None = None

@@ -1,0 +1,78 @@
+"""The graph of stages that follows from arms and seeds: what dvc.yaml's `foreach` groups run over.
+
+DVC cannot nest one interpolation in another, so what depends on an arm's own choices (which policy it starts from,
+which profile it selects from) is spelled out in graph.yaml: generated, committed, checked on every command.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.config.tree import Config
+from pivotrl_core.files import write_text
+
+HEADER = "# Generated from params.yaml (arms, seeds) by `pivotrl graph`. dvc.yaml runs over it. Do not edit.\n"
+
+
+
+
+def policy_folder(arm: str, seed: int) -> str:
+    """Where an arm's policy lies, relative to the checkout."""
+    return "models/base" if arm == "base" else f"models/{arm}/{seed}"
+
+
+def profile_key(start: str, seed: int) -> str:
+    """Name of the profile of the policy that an arm starts from."""
+    return "base" if start == "base" else f"{start}-{seed}"
+
+
+def pool_key(arm: str, start: str, seed: int) -> str:
+    """Name of an arm's pool: one for all seeds, unless the policy it is selected from has seeds of its own."""
+    return arm if start == "base" else f"{arm}-{seed}"
+
+
+def derive_graph(config: Config) -> dict[str, Any]:
+    """Plain values of graph.yaml: dictionaries `profiles`, `selects`, `trains`, `evaluates` and the list of reports."""
+    profiles: dict[str, Any] = {}
+    selects: dict[str, Any] = {}
+    trains: dict[str, Any] = {}
+    evaluates: dict[str, Any] = {}
+    for name, arm in config.arms.items():
+        for seed in config.seeds:
+            evaluates[f"{name}-{seed}"] = {"arm": name, "seed": seed, "policy": policy_folder(name, seed)}
+            if arm.train is None:
+                continue
+            start = arm.train.start
+            profile, pool = profile_key(start, seed), pool_key(name, start, seed)
+            policy = policy_folder(start, seed)
+            profiles[profile] = {"policy": policy}
+            selects[pool] = {"arm": name, "profile": profile}
+            trains[f"{name}-{seed}"] = {"arm": name, "seed": seed, "start": policy, "pool": pool}
+    return {"profiles": profiles, "selects": selects, "trains": trains, "evaluates": evaluates,
+            "reports": _reports(selects, trains, evaluates, profiles)}  # fmt: skip
+
+
+def _reports(selects: Any, trains: Any, evaluates: Any, profiles: Any) -> list[str]:
+    return [
+        *[f"data/profiles/{key}/report.json" for key in profiles],
+        *[f"data/pools/{key}/report.json" for key in selects],
+        *[f"reports/train/{key}/report.json" for key in trains],
+        *[f"reports/evaluate/{key}" for key in evaluates],
+    ]
+
+
+def graph_text(config: Config) -> str:
+    """The text of graph.yaml."""
+    import yaml
+
+    return HEADER + str(yaml.safe_dump(derive_graph(config), sort_keys=False, allow_unicode=True))
+
+
+def write_graph(config: Config, path: Path) -> bool:
+    """Bring graph.yaml up to date. Returns whether it changed."""
+    text = graph_text(config)
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return False
+    write_text(path, text)
+    return True

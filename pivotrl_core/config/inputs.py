@@ -1,0 +1,84 @@
+"""Where things come from: the model, the trajectories, and how they are read, split and bounded."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pivotrl_core.config.base import Count, PositiveInt, Probability, Section
+
+
+class BundledModel(Section):
+    """The small instruction model that comes as a package (SmolLM2-135M-Instruct, Apache-2.0)."""
+
+    kind: Literal["bundled"] = "bundled"
+
+
+class FolderModel(Section):
+    """A Hugging Face model folder (safetensors) on this machine."""
+
+    kind: Literal["folder"]
+    path: str
+
+
+class HubModel(Section):
+    """A model on the Hugging Face hub, pinned to a commit, tag or branch (what it resolves to is recorded)."""
+
+    kind: Literal["hub"]
+    repo: str
+    revision: str
+
+
+ModelSource = Annotated[BundledModel | FolderModel | HubModel, Field(discriminator="kind")]
+
+
+class EmbeddedSource(Section):
+    """Trajectories of the embedded domain, recorded by its scripted expert in its real environment."""
+
+    kind: Literal["embedded"] = "embedded"
+    domain: Literal["helpdesk"] = "helpdesk"
+    trajectories: PositiveInt = 96
+    warmup_trajectories: Count = 140
+    seed: int = 0
+
+
+class FolderSource(Section):
+    """A folder, or one file, with trajectories; an optional second one for the warm-up."""
+
+    kind: Literal["folder"]
+    path: str
+    warmup_path: str | None = None
+
+
+class S3Source(Section):
+    """An S3 prefix. Endpoint and credentials come from the environment (AWS_*), never from here."""
+
+    kind: Literal["s3"]
+    bucket: str
+    prefix: str = ""
+    warmup_prefix: str | None = None
+
+
+class HubSource(Section):
+    """A data set on the Hugging Face hub, pinned to a revision."""
+
+    kind: Literal["hub"]
+    repo: str
+    revision: str
+    patterns: tuple[str, ...] = ("*.jsonl", "*.json")
+
+
+TrajectorySource = Annotated[EmbeddedSource | FolderSource | S3Source | HubSource, Field(discriminator="kind")]
+
+
+class DataConfig(Section):
+    """How trajectories are read: what is too long, how many drops are too many, how they are split."""
+
+    max_drop_share: Probability = 0.2
+    max_argument_bytes: PositiveInt = 1_000_000
+    max_state_tokens: PositiveInt = 1536
+    max_action_tokens: PositiveInt = 128
+    validation_share: Probability = Field(0.1, description="share of trajectory groups kept aside for validation")
+    test_share: Probability = Field(0.1, description="share of trajectory groups kept aside for held-out turns")
+    tool_format: Literal["compact", "hermes"] = "compact"

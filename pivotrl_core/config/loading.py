@@ -1,0 +1,77 @@
+"""Loading params.yaml: errors name the key, what is wrong with it, and the nearest known key."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from pivotrl_core.config.tree import Config
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.types import canonical_json
+
+
+def load_config(path: Path) -> Config:
+    """Read and validate a parameter file. Raises ConfigError naming file, key and remedy."""
+    # Not PyYAML: it takes '1e-5' for text. YAML 1.2 (ruamel) reads it as the number that DVC's own dumper means by it.
+    from ruamel.yaml import YAML, YAMLError
+
+    try:
+        values = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: not found; run from the project's root or pass --params") from error
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable as YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected a mapping of sections at the top, found {type(values).__name__}")
+    return parse_config(values, str(path))
+
+
+def parse_config(values: Mapping[str, Any], origin: str = "parameters") -> Config:
+    """Validate plain values. Raises ConfigError with one line for each fault."""
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        lines = [f"{origin}: {_describe(fault)}" for fault in error.errors()]
+        raise ConfigError("\n".join(dict.fromkeys(lines))) from error
+
+
+def config_digest(config: Config) -> str:
+    """SHA-256 of the whole tree, defaults included: 1e-5, 1.0e-5 and 0.00001 are one number and one digest."""
+    return hashlib.sha256(canonical_json(config.model_dump(mode="json")).encode()).hexdigest()
+
+
+def _describe(fault: Any) -> str:
+    path = [str(part) for part in fault["loc"]]
+    key = ".".join(path)
+    if fault["type"] == "extra_forbidden":
+        nearest = difflib.get_close_matches(path[-1], sorted(_known_keys(Config, path[:-1])), n=1, cutoff=0.5)
+        hint = f"; did you mean '{nearest[0]}'?" if nearest else ""
+        return f"unknown key '{key}'{hint}"
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    where = f"'{key}': " if key else ""
+    return f"{where}{message} (found {fault['input']!r})" if key else message
+
+
+def _known_keys(model: type[BaseModel], path: list[str]) -> set[str]:
+    """Names of the fields under `path`; tags of unions and names of arms are steps that no field has."""
+    models = [model]
+    for step in path:
+        children = [m for parent in models if step in parent.model_fields for m in _models_in(parent, step)]
+        models = children or models
+    return {name for m in models for name in m.model_fields}
+
+
+def _models_in(model: type[BaseModel], name: str) -> list[type[BaseModel]]:
+    found: list[type[BaseModel]] = []
+    queue: list[Any] = [model.model_fields[name].annotation]
+    while queue:
+        annotation = queue.pop()
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            found.append(annotation)
+        queue.extend(get_args(annotation))
+    return found

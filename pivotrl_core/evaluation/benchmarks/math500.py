@@ -1,0 +1,79 @@
+r"""MATH-500 (embedded): short mathematics problems whose answer is a LaTeX expression.
+
+Data set: own items in the style of MATH's level 1, `data/math500.jsonl`.
+Licence: Apache-2.0, as this project; no text of the official set is used.
+Items: 32 over five of MATH's subjects. At most 32 new tokens.
+Prompt: one worked example, then the problem, with the request to put the answer in \boxed{}; one user message.
+Extraction: the content of the last \boxed{}.
+Metric: mathematical equality by math-verify, `verify(parse(gold), parse(answer))`: 0.5 equals \frac{1}{2}.
+Floor: 0.
+Source: https://huggingface.co/datasets/HuggingFaceH4/MATH-500 (form); https://github.com/huggingface/Math-Verify (rule).
+
+Embedded: differs from the official benchmark in
+1. items: one-step problems, a worked example in the prompt, one greedy answer instead of avg@k;
+2. an answer without \boxed{} is not parsed, where math-verify would look for any expression in the text;
+3. math-verify is asked only about short expressions without powers of powers; others are compared as text. Its own
+   guard is a wall-clock alarm, with which the score could depend on how busy the machine is.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pivotrl_core.evaluation.extraction import last_boxed
+from pivotrl_core.evaluation.protocol import Item, ItemScore
+from pivotrl_core.files import read_jsonl
+from pivotrl_core.types import Message, Role
+
+_DATA = Path(__file__).with_name("data") / "math500.jsonl"
+_MAX_EXPRESSION = 40
+_COSTLY = re.compile(r"\^.*\^|\*\*|!|\d{7}|\\(int|sum|prod|lim|binom)", re.DOTALL)
+_PROMPT = (
+    "Solve the problem and put the final answer in \\boxed{{}}.\n\n"
+    "Problem: What is $1 + 1$?\nSolution: $1 + 1 = \\boxed{{2}}$\n\n"
+    "Problem: {problem}\nSolution:"
+)
+
+
+class MATH500:
+    """See the module's data sheet."""
+
+    name = "math500-embedded"
+    metric = "accuracy"
+    max_tokens = 32
+    needs_sandbox = False
+
+    def items(self) -> Sequence[Item]:
+        return [
+            Item(row["id"], (Message(Role.USER, _PROMPT.format(problem=row["problem"])),), row)
+            for row in read_jsonl(_DATA)
+        ]
+
+    def reference(self, item: Item) -> str:
+        """An answer that scores 1."""
+        return f"$\\boxed{{{item.content['answer']}}}$"
+
+    def score(self, item: Item, answer: str) -> ItemScore:
+        boxed = last_boxed(answer)
+        if not boxed:
+            return ItemScore(0.0, False)
+        return ItemScore(float(_equal(str(item.content["answer"]), boxed)), True, boxed)
+
+
+def _equal(gold: str, given: str) -> bool:
+    if gold == given:
+        return True
+    if len(given) > _MAX_EXPRESSION or _COSTLY.search(given):
+        return False
+    from math_verify import parse, verify
+
+    # With its alarms off (see the data sheet) math-verify warns at each call; the guard above stands in for them.
+    logging.getLogger("math_verify").setLevel(logging.ERROR)
+    try:
+        parsed = parse(f"${given}$", parsing_timeout=None)
+        return bool(verify(parse(f"${gold}$", parsing_timeout=None), parsed, timeout_seconds=None))
+    except (ValueError, TypeError, ArithmeticError, AttributeError, RecursionError, NotImplementedError):
+        return False

@@ -1,0 +1,83 @@
+"""WMT24++ (embedded): translation of short English sentences into German, Spanish and French.
+
+Data set: own sentences and own translations, `data/wmt24pp.jsonl`.
+Licence: Apache-2.0, as this project; no text of the official set is used.
+Items: 36: twelve sentences in parallel into three languages. At most 24 new tokens.
+Prompt: one translated example, then the sentence, with the request for the translation alone; one user message.
+Extraction: the first line that is not blank, without quotation marks around it and without the language's name before it.
+Metric: chrF (sacrebleu, character 6-grams, beta 2) divided by 100. An item's score is its sentence chrF and the
+    benchmark's is their mean; `corpus_chrf` gives the corpus figure per pair, averaged over pairs, as usually reported.
+Floor: the chrF of the untranslated source, about 0.2; a fluent sentence in the wrong language stays near it.
+Source: https://huggingface.co/datasets/google/wmt24pp (form); arXiv 2502.12404; https://github.com/mjpost/sacrebleu.
+
+Embedded: differs from the official benchmark in
+1. items: phrase-book sentences instead of news, speech, literary and social text; 3 pairs instead of 55;
+2. the mean of sentence scores stands first, because differences between arms are paired by item;
+3. no learned metric (xCOMET, MetricX).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pivotrl_core.evaluation.extraction import first_line
+from pivotrl_core.evaluation.protocol import Item, ItemScore
+from pivotrl_core.files import read_jsonl
+from pivotrl_core.types import Message, Role
+
+_DATA = Path(__file__).with_name("data") / "wmt24pp.jsonl"
+_LANGUAGES: Mapping[str, str] = {"de": "German", "es": "Spanish", "fr": "French"}
+_EXAMPLES: Mapping[str, str] = {"de": "Die Katze ist klein.", "es": "El gato es pequeño.", "fr": "Le chat est petit."}
+_PROMPT = (
+    "Translate the English sentence into {language}. Answer with the translation only.\n\n"
+    "English: The cat is small.\n{language}: {example}\n\nEnglish: {source}\n{language}:"
+)
+
+
+class WMT24PP:
+    """See the module's data sheet."""
+
+    name = "wmt24pp-embedded"
+    metric = "chrF / 100"
+    max_tokens = 24
+    needs_sandbox = False
+
+    def items(self) -> Sequence[Item]:
+        return [Item(row["id"], (Message(Role.USER, _prompt(row)),), row) for row in read_jsonl(_DATA)]
+
+    def reference(self, item: Item) -> str:
+        """An answer that scores 1."""
+        return str(item.content["reference"])
+
+    def score(self, item: Item, answer: str) -> ItemScore:
+        from sacrebleu.metrics import CHRF
+
+        translation = _translation(item, answer)
+        if not translation:
+            return ItemScore(0.0, False)
+        chrf = CHRF().sentence_score(translation, [item.content["reference"]]).score / 100
+        return ItemScore(min(1.0, max(0.0, float(chrf))), True, translation)
+
+
+def corpus_chrf(items: Sequence[Item], answers: Sequence[str]) -> float:
+    """Corpus chrF of each language pair divided by 100, averaged over the pairs."""
+    from sacrebleu.metrics import CHRF
+
+    pairs: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for item, answer in zip(items, answers, strict=True):
+        pairs[item.content["target"]].append((_translation(item, answer), item.content["reference"]))
+    scores = [CHRF().corpus_score([a for a, _ in rows], [[r for _, r in rows]]).score for rows in pairs.values()]
+    return float(sum(scores)) / len(scores) / 100
+
+
+def _translation(item: Item, answer: str) -> str:
+    line = first_line(answer) or ""
+    line = line.removeprefix(f"{_LANGUAGES[item.content['target']]}:").strip()
+    return line.strip('"“”„«»').strip()
+
+
+def _prompt(row: Mapping[str, str]) -> str:
+    target = row["target"]
+    return _PROMPT.format(language=_LANGUAGES[target], example=_EXAMPLES[target], source=row["source"])

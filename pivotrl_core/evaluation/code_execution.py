@@ -1,0 +1,81 @@
+"""Running a model's Python solution on all tests of one item in ONE sandbox call, and handing back what it produced.
+
+Expected outputs never enter the sandbox: the caller compares. A test without a usable result (exception, exit, time or
+memory limit, a value that is not JSON) gets `NO_RESULT`, which equals nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from pivotrl_core.types import Json
+from pivotrl_core.verifiers import sandbox
+
+_DRIVER = Path(__file__).with_name("sandbox_driver.py")
+_SECONDS_PER_TEST = 4
+_LIMITS = sandbox.Limits(wall_seconds=15.0, cpu_seconds=5)
+
+
+class _NoResult:
+    """The result of a test that gave none."""
+
+    def __repr__(self) -> str:
+        return "NO_RESULT"
+
+
+NO_RESULT: Final = _NoResult()
+
+
+def run_function(code: str, function: str, arguments: Sequence[Sequence[Json]]) -> list[Json]:
+    """Call `function` of `code` once per argument list; results are as JSON gives them (tuples come back as lists).
+
+    Raises:
+        SandboxUnavailableError: there is no sandbox on this machine; code is never run without one.
+    """
+    return _run(code, {"kind": "function", "function": function, "inputs": [list(row) for row in arguments]})
+
+
+def run_program(code: str, inputs: Sequence[str]) -> list[Json]:
+    """Run `code` as a program once per input text; results are what it printed (first 4 KiB). Raises as above."""
+    return _run(code, {"kind": "program", "inputs": list(inputs), "seconds": _SECONDS_PER_TEST})
+
+
+def close(value: Json, expected: Json, relative: float = 1e-5, absolute: float = 1e-8) -> bool:
+    """Numbers within the tolerance of numpy.allclose, |value - expected| <= absolute + relative |expected|; else equal."""
+    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (value, expected))
+    if not numbers:
+        return bool(value == expected)
+    try:
+        return math.isfinite(value) and abs(value - expected) <= absolute + relative * abs(expected)
+    except OverflowError:
+        return False
+
+
+def _run(code: str, job: dict[str, Json]) -> list[Json]:
+    results: list[Json] = [NO_RESULT] * len(job["inputs"])
+    files = {
+        "driver.py": _DRIVER.read_bytes(),
+        "solution.py": code.encode("utf-8", "replace"),
+        "job.json": json.dumps(job),
+    }
+    output = sandbox.run_python(files, "driver.py", _LIMITS).stdout
+    for line in output.splitlines():
+        row = _result_line(line)
+        if row is not None and row[0] < len(results):
+            results[row[0]] = row[1]
+    return results
+
+
+def _result_line(line: str) -> tuple[int, Json] | None:
+    """One [index, value] line of the driver; None for anything else, for the solution may write here too."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(row, list) and len(row) == 2 and type(row[0]) is int and row[0] >= 0:
+        return row[0], row[1]
+    return None

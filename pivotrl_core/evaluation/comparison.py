@@ -1,0 +1,153 @@
+"""The comparison of arms: cells with intervals, paired differences, benchmarks and cost, as one plain dictionary.
+
+Cells with items behind them carry a bootstrap interval over items and seeds; cells without (drift) carry the range over
+seeds where there is more than one, and no interval otherwise. A difference is 'shown' only where its paired interval
+leaves out zero. A metric that was not a number stays None and is named in the notes; it never becomes 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from statistics import fmean
+
+from pivotrl_core.evaluation.costs import cost_by_arm
+from pivotrl_core.evaluation.pairing import Interval, Scores, difference, interval
+from pivotrl_core.evaluation.scorecard import Evaluation, benchmark_of, gather, is_in_domain, order_of
+from pivotrl_core.types import Json
+
+OOD_MEAN = "eval/ood-embedded/mean"
+BASE = "base"
+DRIFT = "eval/drift/"
+
+
+def compare(
+    evaluations: Sequence[Evaluation],
+    selects: Mapping[str, Mapping[str, Json]] | None = None,
+    trains: Mapping[str, Mapping[str, Json]] | None = None,
+    profiles: Mapping[str, Mapping[str, Json]] | None = None,
+    graph: Mapping[str, Json] | None = None,
+) -> dict[str, Json]:
+    """Content of reports/compare/report.json.
+
+    Args:
+        evaluations: one per arm and seed.
+        selects: select reports by pool key.
+        trains: train reports by `ARM-SEED`.
+        profiles: profile reports by profile name.
+        graph: content of graph.yaml, which says what each arm started from and which profile paid for its pool.
+    """
+    scores = gather(evaluations)
+    arms = _arm_order(evaluations)
+    return {
+        "schema_version": 1,
+        "rows": [_row(arm, [e for e in evaluations if e.arm == arm], scores.get(arm, {})) for arm in arms],
+        "paired": list(_paired(arms, scores)),
+        "benchmarks": _benchmarks(evaluations),
+        "cost": cost_by_arm(arms, selects or {}, trains or {}, profiles or {}, graph or {}),
+        "notes": _notes(evaluations),
+    }
+
+
+def _arm_order(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Base first, the others as they were given."""
+    seen = list(dict.fromkeys(evaluation.arm for evaluation in evaluations))
+    return sorted(seen, key=lambda arm: arm != BASE)
+
+
+def _row(arm: str, evaluations: Sequence[Evaluation], scores: Mapping[str, Scores]) -> dict[str, Json]:
+    cells = {metric: _cell(interval([one], f"{arm} {metric}"), len(one.seeds)) for metric, one in scores.items()}
+    benchmarks = [scores[metric] for metric in sorted(scores, key=order_of) if benchmark_of(metric)]
+    if benchmarks and len({one.seeds for one in benchmarks}) == 1:
+        cells[OOD_MEAN] = _cell(interval(benchmarks, f"{arm} {OOD_MEAN}"), len(benchmarks[0].seeds))
+    for metric in dict.fromkeys(name for one in evaluations for name in one.metrics):
+        if metric not in cells and metric.startswith("eval/"):
+            cells[metric] = _range_cell([one.metrics.get(metric) for one in evaluations])
+    return {"arm": arm, "seeds": sorted(one.seed for one in evaluations), "cells": cells}
+
+
+def _cell(estimate: Interval, seeds: int) -> dict[str, Json]:
+    return {
+        "mean": estimate.mean,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.n,
+        "interval": "bootstrap over items and seeds" if seeds > 1 else "bootstrap over items",
+    }
+
+
+def _range_cell(values: Sequence[float | None]) -> dict[str, Json]:
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or not known:
+        return {"mean": None, "low": None, "high": None, "n": len(known), "interval": None}
+    many = len(known) > 1
+    return {
+        "mean": fmean(known),
+        "low": min(known) if many else None,
+        "high": max(known) if many else None,
+        "n": len(known),
+        "interval": "range over seeds" if many else None,
+    }
+
+
+def _paired(arms: Sequence[str], scores: Mapping[str, Mapping[str, Scores]]) -> Iterator[dict[str, Json]]:
+    """Every pair for the in-domain metrics and the benchmark mean; single benchmarks against base."""
+    for first, second in combinations(arms, 2):
+        # The later arm minus the earlier one: base comes first, so that an improvement over base is positive.
+        yield from paired_differences(second, scores.get(second, {}), first, scores.get(first, {}), first == BASE)
+
+
+def paired_differences(
+    a: str, scores_a: Mapping[str, Scores], b: str, scores_b: Mapping[str, Scores], single_benchmarks: bool = True
+) -> Iterator[dict[str, Json]]:
+    """Differences `a` - `b` on shared items and seeds, each with its interval and whether that leaves out zero."""
+    shared = {m: difference(scores_a[m], scores_b[m]) for m in sorted(set(scores_a) & set(scores_b), key=order_of)}
+    found = {metric: one for metric, one in shared.items() if one is not None}
+    for metric, one in found.items():
+        if single_benchmarks or is_in_domain(metric):
+            yield _difference_row(a, b, metric, [one])
+    benchmarks = [one for metric, one in found.items() if benchmark_of(metric)]
+    if benchmarks and len({one.seeds for one in benchmarks}) == 1:
+        yield _difference_row(a, b, OOD_MEAN, benchmarks)
+
+
+def _difference_row(a: str, b: str, metric: str, parts: Sequence[Scores]) -> dict[str, Json]:
+    estimate = interval(parts, f"{a} - {b} {metric}")
+    return {
+        "a": a,
+        "b": b,
+        "metric": metric,
+        "difference": estimate.mean,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.n,
+        "seeds": 0 if parts[0].seeds == (-1,) else len(parts[0].seeds),
+        "shown": estimate.low > 0.0 or estimate.high < 0.0,
+    }
+
+
+def _benchmarks(evaluations: Sequence[Evaluation]) -> list[dict[str, Json]]:
+    """One entry a benchmark: its size, its metric, and why it was skipped where it was."""
+    found: dict[str, dict[str, Json]] = {}
+    for evaluation in evaluations:
+        for entry in evaluation.report.get("benchmarks", []):
+            found.setdefault(entry["name"], {"metric": "score", "n": 0, "skipped": None} | dict(entry))
+        for metric, items in evaluation.items.items():
+            name = benchmark_of(metric)
+            if name is not None:
+                entry = found.setdefault(name, {"name": name, "metric": "score", "skipped": None})
+                entry["n"] = len(items)
+    return sorted(found.values(), key=lambda entry: order_of(f"eval/{entry['name']}/score"))
+
+
+def _notes(evaluations: Sequence[Evaluation]) -> list[str]:
+    notes = []
+    seeds = {evaluation.seed for evaluation in evaluations}
+    if len(seeds) == 1:
+        notes.append("One seed: intervals cover the choice of items only, not what another training run would give.")
+    for evaluation in evaluations:
+        missing = sorted(name for name, value in evaluation.metrics.items() if value is None)
+        if missing:
+            notes.append(f"Not a number in {evaluation.arm}-{evaluation.seed}: {', '.join(missing)}.")
+        notes.extend(str(note) for note in evaluation.report.get("notes", []))
+    return list(dict.fromkeys(notes))

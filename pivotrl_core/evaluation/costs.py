@@ -1,0 +1,72 @@
+"""What each arm cost: rollout turns and tokens of training, of the arm it started from, and of profiling.
+
+Deterministic counts only; wall-clock seconds live in reports/timings and are never compared. Profiling is charged in
+full to every arm whose selection rule reads the profile. An arm of all turns pays for none, and neither does the random
+control: it borrows only the size of another arm's pool, which favours the control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pivotrl_core.types import Json
+
+PROFILE_FREE_RULES = frozenset({"all", "random", "AllTurns", "RandomTurns"})
+COUNTS = ("rollout_turns", "generated_tokens", "prefilled_tokens", "trained_tokens")
+
+Reports = Mapping[str, Mapping[str, Json]]
+
+
+def cost_by_arm(
+    arms: Sequence[str], selects: Reports, trains: Reports, profiles: Reports, graph: Mapping[str, Json]
+) -> dict[str, dict[str, float]]:
+    """Mean cost of one seed of each arm: totals, and `profiling_turns` and `start_turns` as the parts of them."""
+    return {arm: _cost(arm, selects, trains, profiles, graph) for arm in arms}
+
+
+def _cost(arm: str, selects: Reports, trains: Reports, profiles: Reports, graph: Mapping[str, Json]) -> dict[str, float]:
+    runs = {key: entry for key, entry in graph.get("trains", {}).items() if entry["arm"] == arm}
+    keys = list(runs) or [key for key, report in trains.items() if report.get("arm") == arm]
+    total: dict[str, float] = dict.fromkeys((*COUNTS[:3], "training_turns", "start_turns", "profiling_turns"), 0.0)
+    for key in keys:
+        own = _counts(trains.get(key, {}))
+        start = _counts(trains.get(_start_key(runs.get(key, {})), {}))
+        paid = [
+            (own, "training_turns"),
+            (start, "start_turns"),
+            (_profile_counts(key, arm, selects, profiles, graph), "profiling_turns"),
+            (_profile_counts(_start_key(runs.get(key, {})), "", selects, profiles, graph), "profiling_turns"),
+        ]
+        for part, name in paid:
+            total[name] += part.get("rollout_turns", 0.0) / len(keys)
+            for count, value in part.items():
+                total[count] = total.get(count, 0.0) + value / len(keys)
+    return total
+
+
+def _counts(report: Mapping[str, Json]) -> dict[str, float]:
+    metrics = report.get("metrics", {})
+    return {name: float(metrics[f"cost/{name}"]) for name in COUNTS if metrics.get(f"cost/{name}") is not None}
+
+
+def _start_key(run: Mapping[str, Json]) -> str:
+    """`sft-0` for a policy that starts from models/sft/0; empty for one that starts from base."""
+    parts = str(run.get("start", "")).split("/")
+    return f"{parts[1]}-{parts[2]}" if len(parts) == 3 else ""
+
+
+def _profile_counts(
+    key: str, arm: str, selects: Reports, profiles: Reports, graph: Mapping[str, Json]
+) -> dict[str, float]:
+    pool = str(graph.get("trains", {}).get(key, {}).get("pool", arm))
+    if pool not in selects or rule_of(selects[pool]) in PROFILE_FREE_RULES:
+        return {}
+    name = graph.get("selects", {}).get(pool, {}).get("profile", "base")
+    return _counts(profiles.get(str(name), {}))
+
+
+def rule_of(select_report: Mapping[str, Json]) -> str:
+    """Name of the selection rule, whether the report gives the name, the rule's settings or its text `Pivots(...)`."""
+    rule = select_report.get("rule", "")
+    name = rule.get("rule", "") if isinstance(rule, Mapping) else rule
+    return str(name).split("(")[0]

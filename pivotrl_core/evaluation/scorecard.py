@@ -1,0 +1,124 @@
+"""What evaluate left behind for each arm and seed, as per-item scores keyed by metric name.
+
+Metric names follow the reports: `eval/<domain>/success_greedy`, `eval/<domain>/success_t1`,
+`eval/<benchmark>-embedded/score`. Metrics without items (drift) are read from the reports as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pivotrl_core.evaluation.pairing import Scores, align
+from pivotrl_core.files import read_json
+from pivotrl_core.types import Json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BENCHMARK_ORDER = ("ifbench", "aime25", "math500", "livecodebench", "scicode", "mmlu-pro", "mmlu-prox", "wmt24pp")
+EMBEDDED = "-embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One evaluate output: report.json of an arm and seed, with its items (by metric: {item id: score})."""
+
+    arm: str
+    seed: int
+    report: Mapping[str, Json]
+    items: Mapping[str, Mapping[str, float]]
+
+    @property
+    def metrics(self) -> Mapping[str, float | None]:
+        """The report's metrics; a value that was not a number is None."""
+        metrics: Mapping[str, float | None] = self.report.get("metrics", {})
+        return metrics
+
+
+def read_evaluation(folder: Path) -> Evaluation:
+    """Read one folder `reports/evaluate/ARM-SEED` (report.json, and items.parquet and episodes.parquet where present)."""
+    report = read_json(folder / "report.json")
+    items: dict[str, dict[str, float]] = {}
+    items.update(_benchmark_items(folder / "items.parquet"))
+    items.update(_episode_items(folder / "episodes.parquet", _domain(report)))
+    return Evaluation(str(report["arm"]), int(report["seed"]), report, items)
+
+
+def _frame(path: Path) -> pd.DataFrame | None:
+    import pandas as pd
+
+    return pd.read_parquet(path) if path.is_file() else None
+
+
+def _benchmark_items(path: Path) -> dict[str, dict[str, float]]:
+    frame = _frame(path)
+    if frame is None or frame.empty:
+        return {}
+    out: dict[str, dict[str, float]] = {}
+    for name, rows in frame.groupby("benchmark", sort=True):
+        scores = zip(rows["item_id"].astype(str), rows["score"].astype(float), strict=True)
+        out[f"eval/{name}/score"] = dict(scores)
+    return out
+
+
+def _episode_items(path: Path, domain: str) -> dict[str, dict[str, float]]:
+    frame = _frame(path)
+    if frame is None or frame.empty:
+        return {}
+    out: dict[str, dict[str, float]] = {}
+    for temperature, rows in frame.groupby("temperature", sort=True):
+        kind = "success_greedy" if float(str(temperature)) == 0.0 else "success_t1"
+        scores = rows["success"].astype(float).groupby(rows["task_id"].astype(str)).mean()
+        out[f"eval/{domain}/{kind}"] = {str(task): float(score) for task, score in scores.items()}
+    return out
+
+
+def _domain(report: Mapping[str, Json]) -> str:
+    names = [name.split("/")[1] for name in report.get("metrics", {}) if "/success_" in name]
+    return names[0] if names else "domain"
+
+
+def gather(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Scores]]:
+    """{arm: {metric: scores of all its seeds on the items that they share}}."""
+    by_arm: dict[str, dict[str, dict[int, Mapping[str, float]]]] = {}
+    for one in evaluations:
+        for metric, items in one.items.items():
+            by_arm.setdefault(one.arm, {}).setdefault(metric, {})[one.seed] = items
+    out: dict[str, dict[str, Scores]] = {arm: {} for arm in by_arm}
+    for arm, metrics in by_arm.items():
+        for metric, by_seed in metrics.items():
+            scores = align(by_seed)
+            if scores is not None:
+                out[arm][metric] = scores
+    return out
+
+
+def benchmark_of(metric: str) -> str | None:
+    """`ifbench-embedded` for `eval/ifbench-embedded/score`; None for what is no benchmark."""
+    parts = metric.split("/")
+    return parts[1] if len(parts) == 3 and parts[0] == "eval" and parts[1].endswith(EMBEDDED) else None
+
+
+def is_in_domain(metric: str) -> bool:
+    """Whether the metric is success or accuracy in the domain that was trained on."""
+    parts = metric.split("/")
+    return (
+        len(parts) == 3
+        and parts[0] == "eval"
+        and not parts[1].endswith(EMBEDDED)
+        and parts[2].startswith(("success_", "accuracy"))
+    )
+
+
+def order_of(metric: str) -> tuple[int, int, str]:
+    """Sort key: in-domain first (greedy before sampled), then the benchmarks in their usual order, then the rest."""
+    benchmark = benchmark_of(metric)
+    if is_in_domain(metric):
+        return (0, 0 if metric.endswith("greedy") else 1, metric)
+    if benchmark is not None:
+        name = benchmark.removesuffix(EMBEDDED)
+        return (1, BENCHMARK_ORDER.index(name) if name in BENCHMARK_ORDER else len(BENCHMARK_ORDER), metric)
+    return (2, 0, metric)

@@ -1,0 +1,80 @@
+"""Files written so that a reader never sees half of one: temporary file, fsync, rename.
+
+JSON is canonical (sorted keys, two-space indent, final newline), so that equal content is equal bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a binary file that appears at `path`, whole, when the block ends without an error, and not otherwise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` atomically as UTF-8."""
+    with atomic_file(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` atomically as canonical JSON. NaN and infinity raise ValueError: they are never written silently."""
+    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read one JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
+    """Write one JSON value a line, atomically. Returns the number of lines."""
+    count = 0
+    with atomic_file(path) as file:
+        for row in rows:
+            file.write(json.dumps(row, sort_keys=True, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")
+            count += 1
+    return count
+
+
+def read_jsonl(path: Path) -> list[Any]:
+    """Read a file of one JSON value a line that we wrote ourselves."""
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.strip()]
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, as hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,4 @@
+"""The GRPO objective as pure functions on tensors: advantages, weights, loss, KL, log-probabilities, layout, metrics.
+
+Not here: models, optimisers, sampling, files. `choices` needs no torch; import the other modules one by one.
+"""

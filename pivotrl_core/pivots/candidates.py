@@ -1,0 +1,131 @@
+"""Candidates: every assistant turn of every trajectory, as a state and the expert's action there.
+
+Thinking of earlier turns is not part of a state. A turn that two trajectories share (same state, tools and action) is
+one candidate: the first one read is kept, the others are counted. Invariant: turns = candidates + dropped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
+from pivotrl_core.trajectories.splits import split_trajectory
+from pivotrl_core.trajectories.turns import candidate_positions
+from pivotrl_core.types import Candidate, Json, Role, Split, Trajectory
+
+
+class CandidateDropReason(StrEnum):
+    DUPLICATE = "duplicate_candidate"
+    EMPTY_STATE = "empty_state"
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateDrop:
+    """One turn that did not become a candidate of its own; `reason` may come from a caller's own check."""
+
+    candidate_id: str
+    trajectory_id: str
+    turn_index: int
+    domain: str
+    split: Split
+    reason: str
+
+
+@dataclass(slots=True)
+class CandidateSet:
+    """Candidates in the order of their trajectories, and the turns that were dropped."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    drops: list[CandidateDrop] = field(default_factory=list)
+    trajectories: int = 0
+
+    def report(self) -> dict[str, Json]:
+        """Counts that add up: turns = candidates + dropped."""
+        kinds = Counter("tool_call" if c.expert.tool_calls else "message" for c in self.candidates)
+        return {
+            "trajectories": self.trajectories,
+            "turns": len(self.candidates) + len(self.drops),
+            "candidates": len(self.candidates),
+            "dropped": len(self.drops),
+            "dropped_by_reason": _counts(drop.reason for drop in self.drops),
+            "by_split": _counts(str(candidate.split) for candidate in self.candidates),
+            "by_domain": _counts(candidate.domain for candidate in self.candidates),
+            "by_kind": dict(sorted(kinds.items())),
+        }
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(values).items()))
+
+
+def extract_candidates(
+    trajectories: Iterable[Trajectory],
+    validation_share: float,
+    test_share: float,
+    exclude: Callable[[Candidate], str] | None = None,
+) -> CandidateSet:
+    """All candidates of these trajectories, split by trajectory group.
+
+    Args:
+        trajectories: in a fixed order; of equal candidates the first is kept.
+        validation_share: share of trajectory groups for validation, in [0, 1].
+        test_share: share of trajectory groups for the test, in [0, 1].
+        exclude: names a reason to leave a candidate out (too many tokens, say), or returns "".
+    """
+    found = CandidateSet()
+    seen: set[str] = set()
+    for trajectory in trajectories:
+        found.trajectories += 1
+        for candidate in iterate_candidates(trajectory, split_trajectory(trajectory, validation_share, test_share)):
+            identity = candidate.id
+            reason = _reason_to_drop(candidate, identity, seen, exclude)
+            if reason:
+                found.drops.append(_drop(candidate, identity, reason))
+            else:
+                seen.add(identity)
+                found.candidates.append(candidate)
+    return found
+
+
+def _reason_to_drop(
+    candidate: Candidate, identity: str, seen: set[str], exclude: Callable[[Candidate], str] | None
+) -> str:
+    if not any(message.role in (Role.SYSTEM, Role.USER) for message in candidate.state):
+        return CandidateDropReason.EMPTY_STATE
+    if identity in seen:
+        return CandidateDropReason.DUPLICATE
+    return exclude(candidate) if exclude is not None else ""
+
+
+def _drop(candidate: Candidate, identity: str, reason: str) -> CandidateDrop:
+    trajectory_id, turn_index = candidate.trajectory_id, candidate.turn_index
+    return CandidateDrop(identity, trajectory_id, turn_index, candidate.domain, candidate.split, str(reason))
+
+
+def iterate_candidates(trajectory: Trajectory, split: Split) -> Iterator[Candidate]:
+    """Candidates of one trajectory. `turn_index` counts its assistant turns from 0 (a pivot row may give its own)."""
+    state = tuple(replace(message, thinking="") for message in trajectory.messages)
+    trajectory_id, metadata = trajectory.id, _carried_metadata(trajectory.metadata)
+    given = metadata.get("turn_index")
+    for position in candidate_positions(trajectory):
+        turns_before = sum(message.role is Role.ASSISTANT for message in state[:position])
+        yield Candidate(
+            state=state[:position],
+            tools=trajectory.tools,
+            expert=trajectory.messages[position],  # its own thinking stays: a reasoning model can learn it
+            trajectory_id=trajectory_id,
+            turn_index=given if isinstance(given, int) else turns_before,
+            domain=trajectory.domain,
+            split=split,
+            metadata=metadata,
+        )
+
+
+def _carried_metadata(metadata: Mapping[str, Json]) -> dict[str, Json]:
+    """What of a trajectory's metadata goes with each turn: short values, and the pivot row that a turn came from."""
+    short = {key: value for key, value in metadata.items() if isinstance(value, str | int | float) or value is None}
+    bounded = {key: value for key, value in short.items() if not isinstance(value, str) or len(value) <= 1000}
+    return bounded | ({NEMO_ROW: metadata[NEMO_ROW]} if NEMO_ROW in metadata else {})

@@ -1,0 +1,172 @@
+"""Selection rules: which profiled candidates are worth training on, and for each of the others, why not.
+
+A rule sees the profile's rows only, never a model. Every rule decides each row and keeps the order.
+Source of `pivots`: arXiv 2603.21383, section 3 (keep sigma^2 > 0 and mu < lambda_diff). The others are variants in use.
+
+Differs from the paper: 1. `inclusive` keeps mu == lambda_diff too, as the authors' preparation script does. 2. The
+bootstrap is the ideal one: the distribution of resampled means is binomial and is summed exactly, without drawing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import pandas as pd
+
+from pivotrl_core.seeding import derive_seed
+
+
+class SelectionReason(StrEnum):
+    KEPT = "kept"
+    ALL_FAILED = "all_failed"
+    ALL_SUCCEEDED = "all_succeeded"
+    TOO_EASY = "mu_not_below_lambda"
+    LOW_SIGMA = "sigma_not_above_eta"
+    UNSURE_SPREAD = "spread_not_confident"
+    UNSURE_DIFFICULTY = "difficulty_not_confident"
+    NOT_DRAWN = "not_drawn"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a row is in the pool, and the reason."""
+
+    kept: bool
+    reason: str
+
+
+class SelectionRule(Protocol):
+    """A rule with its parameters. Reads the columns candidate_id, domain, k, successes, mu, sigma2."""
+
+    def decide(self, rows: pd.DataFrame) -> list[Decision]:
+        """One decision a row, in order."""
+        ...
+
+
+def _decision(reason: SelectionReason) -> Decision:
+    return Decision(reason is SelectionReason.KEPT, str(reason))
+
+
+def _constant_reason(mu: float) -> SelectionReason:
+    """Why a group of equal rewards teaches nothing (Proposition 3.1)."""
+    return SelectionReason.ALL_FAILED if mu == 0.0 else SelectionReason.ALL_SUCCEEDED
+
+
+@dataclass(frozen=True, slots=True)
+class Pivots:
+    """sigma^2 > 0 and mu < lambda_diff, the latter per domain where `lambda_by_domain` names it."""
+
+    lambda_diff: float = 0.6
+    lambda_by_domain: Mapping[str, float] = field(default_factory=dict)
+    inclusive: bool = False
+
+    def decide(self, rows: pd.DataFrame) -> list[Decision]:
+        columns = zip(rows["domain"], rows["mu"], rows["sigma2"], strict=True)
+        return [_decision(self._reason(str(domain), float(mu), float(sigma2))) for domain, mu, sigma2 in columns]
+
+    def _reason(self, domain: str, mu: float, sigma2: float) -> SelectionReason:
+        if not sigma2 > 0.0:
+            return _constant_reason(mu)
+        limit = self.lambda_by_domain.get(domain, self.lambda_diff)
+        below = mu <= limit if self.inclusive else mu < limit
+        return SelectionReason.KEPT if below else SelectionReason.TOO_EASY
+
+
+@dataclass(frozen=True, slots=True)
+class SigmaThreshold:
+    """sigma > eta (sigma of a binary reward is at most 0.5)."""
+
+    eta: float = 0.3
+
+    def decide(self, rows: pd.DataFrame) -> list[Decision]:
+        columns = zip(rows["mu"], rows["sigma2"], strict=True)
+        return [_decision(self._reason(float(mu), float(sigma2))) for mu, sigma2 in columns]
+
+    def _reason(self, mu: float, sigma2: float) -> SelectionReason:
+        if not sigma2 > 0.0:
+            return _constant_reason(mu)
+        return SelectionReason.KEPT if math.sqrt(sigma2) > self.eta else SelectionReason.LOW_SIGMA
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveEta:
+    """sigma > eta, with eta x 0.9 while the share of pivots is below a band and x 1.1 while it is above.
+
+    The spread takes few values, so that the band may not be reachable: after `max_steps`, or once eta swings around the
+    band, the eta whose share came closest to it counts.
+    """
+
+    eta: float = 0.3
+    low_share: float = 0.15
+    high_share: float = 0.25
+    max_steps: int = 50
+
+    def decide(self, rows: pd.DataFrame) -> list[Decision]:
+        return SigmaThreshold(self.settle(rows)).decide(rows)
+
+    def settle(self, rows: pd.DataFrame) -> float:
+        """The eta at which the share of kept rows lies in the band, or comes closest to it."""
+        if rows.empty:
+            return self.eta
+        sigmas = [math.sqrt(sigma2) for sigma2 in rows["sigma2"]]
+        eta, best, best_distance = self.eta, self.eta, math.inf
+        for _ in range(self.max_steps):
+            share = sum(sigma > eta for sigma in sigmas) / len(sigmas)
+            distance = max(self.low_share - share, share - self.high_share, 0.0)
+            if distance < best_distance:
+                best, best_distance = eta, distance
+            if distance == 0.0:
+                break
+            eta *= 0.9 if share < self.low_share else 1.1
+        return best
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """The paper's rule where resampling the K rewards confirms both of its conditions with probability `confidence`.
+
+    With p = mu: P(sigma^2 > 0) = 1 - p^K - (1 - p)^K, and P(mean < lambda) = P(Binomial(K, p) < lambda K).
+    """
+
+    lambda_diff: float = 0.6
+    confidence: float = 0.8
+
+    def decide(self, rows: pd.DataFrame) -> list[Decision]:
+        columns = zip(rows["k"], rows["successes"], strict=True)
+        return [_decision(self._reason(int(k), int(successes))) for k, successes in columns]
+
+    def _reason(self, k: int, successes: int) -> SelectionReason:
+        p = successes / k
+        if successes in (0, k):
+            return _constant_reason(p)
+        if 1.0 - p**k - (1.0 - p) ** k < self.confidence:
+            return SelectionReason.UNSURE_SPREAD
+        below = sum(math.comb(k, s) * p**s * (1.0 - p) ** (k - s) for s in range(k + 1) if s / k < self.lambda_diff)
+        return SelectionReason.KEPT if below >= self.confidence else SelectionReason.UNSURE_DIFFICULTY
+
+
+@dataclass(frozen=True, slots=True)
+class RandomTurns:
+    """As many rows as `like` keeps, drawn from all rows: the control. A row's draw depends on seed and id alone."""
+
+    like: SelectionRule
+    seed: int = 0
+
+    def decide(self, rows: pd.DataFrame) -> list[Decision]:
+        size = sum(decision.kept for decision in self.like.decide(rows))
+        draws = [derive_seed("random-turns", self.seed, str(identity)) for identity in rows["candidate_id"]]
+        drawn = set(sorted(range(len(draws)), key=lambda index: draws[index])[:size])
+        reasons = (SelectionReason.KEPT if i in drawn else SelectionReason.NOT_DRAWN for i in range(len(draws)))
+        return [_decision(reason) for reason in reasons]
+
+
+@dataclass(frozen=True, slots=True)
+class AllTurns:
+    """Every row."""
+
+    def decide(self, rows: pd.DataFrame) -> list[Decision]:
+        return [_decision(SelectionReason.KEPT)] * len(rows)

@@ -1,0 +1,129 @@
+"""Drops: rows that were read and not kept, each with its place, reason and remedy, and counts that add up.
+
+Invariant of a finished report: read = kept + dropped, and dropped = the sum over reasons.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pivotrl_core.errors import DataError, TooManyDropsError
+from pivotrl_core.types import Json
+
+
+class DropReason(StrEnum):
+    BROKEN_JSON = "broken_json"
+    NOT_UTF8 = "not_utf8"
+    OVERSIZED_LINE = "oversized_line"
+    TOO_DEEP = "too_deep"
+    LONE_SURROGATE = "lone_surrogate"
+    UNKNOWN_FORMAT = "unknown_format"
+    MISSING_FIELD = "missing_field"
+    WRONG_TYPE = "wrong_type"
+    UNKNOWN_ROLE = "unknown_role"
+    UNSUPPORTED_CONTENT = "unsupported_content"
+    INVALID_TOOL = "invalid_tool"
+    UNNAMED_TOOL_CALL = "unnamed_tool_call"
+    UNKNOWN_TOOL = "unknown_tool"
+    ARGUMENTS_NOT_JSON = "arguments_not_json"
+    OVERSIZED_ARGUMENT = "oversized_argument"
+    EMPTY_ASSISTANT_TURN = "empty_assistant_turn"
+    NO_ASSISTANT_TURN = "no_assistant_turn"
+    ORPHAN_TOOL_RESULT = "orphan_tool_result"
+    DUPLICATE_ID = "duplicate_id"
+    DUPLICATE_CONTENT = "duplicate_content"
+
+
+REMEDIES: Mapping[DropReason, str] = {
+    DropReason.BROKEN_JSON: "write one complete JSON value a line, without NaN or infinity",
+    DropReason.NOT_UTF8: "save the file as UTF-8",
+    DropReason.OVERSIZED_LINE: "split the row, or raise the limit on the length of a line",
+    DropReason.TOO_DEEP: "flatten the value: rows are read to a bounded depth",
+    DropReason.LONE_SURROGATE: "replace the half of a surrogate pair: it is no character and cannot be stored",
+    DropReason.UNKNOWN_FORMAT: "bring the row into one of the formats that `trajectories/registry.py` lists",
+    DropReason.MISSING_FIELD: "add the field",
+    DropReason.WRONG_TYPE: "give the field the type that its format asks for",
+    DropReason.UNKNOWN_ROLE: "use one of system, developer, user, assistant, tool, function",
+    DropReason.UNSUPPORTED_CONTENT: "keep the text parts only: images, audio and files are not read",
+    DropReason.INVALID_TOOL: "give each tool a unique name and a JSON schema of type object",
+    DropReason.UNNAMED_TOOL_CALL: "name the tool that is called",
+    DropReason.UNKNOWN_TOOL: "add the tool to the row's tools, or remove the call",
+    DropReason.ARGUMENTS_NOT_JSON: "write the arguments as a JSON object, or as the text of one",
+    DropReason.OVERSIZED_ARGUMENT: "shorten the argument, or raise data.max_argument_bytes",
+    DropReason.EMPTY_ASSISTANT_TURN: "remove the turn, or restore its text or its tool calls",
+    DropReason.NO_ASSISTANT_TURN: "leave the row out: there is no turn to learn from",
+    DropReason.ORPHAN_TOOL_RESULT: "put the call that this result answers before it, with the same id",
+    DropReason.DUPLICATE_ID: "give each row of a file an id of its own",
+    DropReason.DUPLICATE_CONTENT: "nothing to do: the first of the equal rows was kept",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """One dropped row. `line` counts from 1 (in a JSON list: the place in it); `field` is a path inside the row."""
+
+    file: str
+    line: int
+    reason: DropReason
+    field: str = ""
+    detail: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return REMEDIES[self.reason]
+
+    def to_json(self) -> dict[str, Json]:
+        """The drop as plain JSON."""
+        return {
+            "file": self.file, "line": self.line, "field": self.field,
+            "reason": str(self.reason), "detail": self.detail, "remedy": self.remedy,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" + (f" {self.field}" if self.field else "")
+        return f"{place}: {self.reason}{f' ({self.detail})' if self.detail else ''}; {self.remedy}"
+
+
+@dataclass(slots=True)
+class DropReport:
+    """Counts of one reading of files; filled while rows go by."""
+
+    read: int = 0
+    kept: int = 0
+    drops: list[Drop] = field(default_factory=list)
+
+    def by_reason(self) -> dict[str, int]:
+        """Number of drops per reason, sorted by reason."""
+        return dict(sorted(Counter(str(drop.reason) for drop in self.drops).items()))
+
+    @property
+    def share(self) -> float:
+        """Dropped rows as a share of the rows read, in [0, 1]; 0 where nothing was read."""
+        return len(self.drops) / self.read if self.read else 0.0
+
+    def to_json(self) -> dict[str, Json]:
+        """Counts and each drop."""
+        return {
+            "read": self.read, "kept": self.kept, "dropped": len(self.drops), "by_reason": self.by_reason(),
+            "drops": [drop.to_json() for drop in self.drops],
+        }  # fmt: skip
+
+    def check(self, max_share: float) -> None:
+        """Stop where nothing was read, or where more than `max_share` of the rows were dropped.
+
+        Raises:
+            DataError: no row at all.
+            TooManyDropsError: the share is above the limit; the message has the counts and the first drops.
+        """
+        if self.read == 0:
+            raise DataError("no trajectory row was read; give a file of one JSON object a line, or a JSON list")
+        if self.share > max_share:
+            first = "\n".join(f"  {drop}" for drop in self.drops[:5])
+            raise TooManyDropsError(
+                f"{len(self.drops)} of {self.read} rows were dropped ({self.share:.1%}), the limit is {max_share:.1%}: "
+                f"{self.by_reason()}. Mend the rows or raise data.max_drop_share. The first ones:\n{first}"
+            )

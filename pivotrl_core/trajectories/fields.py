@@ -1,0 +1,133 @@
+"""Typed access to the fields of a foreign row: a checked value, or an error that carries the field's path."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NoReturn
+
+from pivotrl_core.errors import DataError
+from pivotrl_core.trajectories.drops import DropReason
+from pivotrl_core.types import Json, Role, Tool
+
+ROLES: Mapping[str, Role] = {
+    "system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER,
+    "assistant": Role.ASSISTANT, "tool": Role.TOOL, "function": Role.TOOL,
+}  # fmt: skip
+TEXT_PARTS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
+
+
+class InvalidRowError(DataError):
+    """A row cannot be read. Carries what a drop record needs."""
+
+    def __init__(self, reason: DropReason, field: str, detail: str = "") -> None:
+        super().__init__(f"{field}: {reason}{f' ({detail})' if detail else ''}")
+        self.reason = reason
+        self.field = field
+        self.detail = detail
+
+
+def reject(reason: DropReason, field: str, detail: str = "") -> NoReturn:
+    """Give up on the row."""
+    raise InvalidRowError(reason, field, detail)
+
+
+def read_object(value: Json, field: str) -> Mapping[str, Json]:
+    """A JSON object."""
+    if value is None:
+        reject(DropReason.MISSING_FIELD, field)
+    if not isinstance(value, Mapping):
+        reject(DropReason.WRONG_TYPE, field, f"expected an object, found {type(value).__name__}")
+    return value
+
+
+def read_list(value: Json, field: str) -> list[Json]:
+    """A JSON list that is not empty."""
+    if value is None or value == []:
+        reject(DropReason.MISSING_FIELD, field)
+    if not isinstance(value, list):
+        reject(DropReason.WRONG_TYPE, field, f"expected a list, found {type(value).__name__}")
+    return value
+
+
+def read_role(value: Json, field: str) -> Role:
+    """A role, under any of its public names."""
+    if value is None:
+        reject(DropReason.MISSING_FIELD, field)
+    if not isinstance(value, str) or value not in ROLES:
+        reject(DropReason.UNKNOWN_ROLE, field, repr(value)[:80])
+    return ROLES[value]
+
+
+def read_content(value: Json, field: str) -> str:
+    """Text of a message: a string, null, or a list of typed text parts (joined without a separator)."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        reject(DropReason.WRONG_TYPE, field, f"expected text or a list of parts, found {type(value).__name__}")
+    return "".join(_read_part(part, f"{field}[{index}]") for index, part in enumerate(value))
+
+
+def _read_part(part: Json, field: str) -> str:
+    if isinstance(part, str):
+        return part
+    kind = read_object(part, field).get("type")
+    text = part.get("refusal") if kind == "refusal" else part.get("text")
+    if kind not in TEXT_PARTS | {"refusal"}:
+        reject(DropReason.UNSUPPORTED_CONTENT, f"{field}.type", repr(kind)[:80])
+    if not isinstance(text, str):
+        reject(DropReason.WRONG_TYPE, f"{field}.text", "expected text")
+    return text
+
+
+def read_arguments(value: Json, field: str) -> str:
+    """Raw JSON text of a call's arguments; an object is written out, and blank text stands for no arguments."""
+    if value is None:
+        reject(DropReason.MISSING_FIELD, field)
+    if isinstance(value, Mapping):
+        return json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        reject(DropReason.WRONG_TYPE, field, f"expected text or an object, found {type(value).__name__}")
+    return value if value.strip() else "{}"
+
+
+def read_call_name(value: Json, field: str) -> str:
+    """The name of the tool that a call calls."""
+    if not isinstance(value, str) or not value.strip():
+        reject(DropReason.UNNAMED_TOOL_CALL, field)
+    return value
+
+
+def read_tools(value: Json, field: str) -> tuple[Tool, ...]:
+    """Tools of a row: a list, its JSON text, or nothing."""
+    if isinstance(value, str) and value.strip():
+        try:
+            value = json.loads(value)
+        except ValueError:
+            reject(DropReason.INVALID_TOOL, field, "the text is not JSON")
+    if not value:
+        return ()
+    if not isinstance(value, list):
+        reject(DropReason.WRONG_TYPE, field, f"expected a list, found {type(value).__name__}")
+    tools = tuple(_read_tool(tool, f"{field}[{index}]") for index, tool in enumerate(value))
+    names = [tool.name for tool in tools]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            reject(DropReason.INVALID_TOOL, f"{field}[{index}].name", f"second tool named {name!r}")
+    return tools
+
+
+def _read_tool(value: Json, field: str) -> Tool:
+    if not isinstance(value, Mapping):
+        reject(DropReason.INVALID_TOOL, field, "expected an object")
+    inner = value.get("function", value)
+    if not isinstance(inner, Mapping):
+        reject(DropReason.INVALID_TOOL, f"{field}.function", "expected an object")
+    name, parameters = inner.get("name"), inner.get("parameters") or {}
+    if not isinstance(name, str) or not name.strip():
+        reject(DropReason.INVALID_TOOL, f"{field}.name", "no name")
+    if not isinstance(parameters, Mapping):
+        reject(DropReason.INVALID_TOOL, f"{field}.parameters", "expected a JSON schema")
+    return Tool(name, str(inner.get("description") or ""), parameters)

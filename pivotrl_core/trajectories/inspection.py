@@ -1,0 +1,80 @@
+"""A look at a trajectory file before anything runs: what is read and dropped, candidates by kind, lengths in tokens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from pivotrl_core.trajectories.drops import DropReport
+from pivotrl_core.trajectories.loading import iterate_trajectories, trajectory_files
+from pivotrl_core.trajectories.turns import candidate_positions
+from pivotrl_core.trajectories.validation import Limits
+from pivotrl_core.types import Json, Trajectory
+
+QUANTILES = (0.0, 0.5, 0.9, 0.99, 1.0)
+
+
+@dataclass(slots=True)
+class InspectionReport:
+    """Counts of one file or folder. Kinds of candidates, by what the expert did: message, tool_call, parallel_calls."""
+
+    drops: DropReport
+    trajectories_by_domain: Counter[str] = field(default_factory=Counter)
+    candidates_by_kind: Counter[str] = field(default_factory=Counter)
+    tools: Counter[str] = field(default_factory=Counter)
+    groups: int = 0
+    token_quantiles: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def candidates(self) -> int:
+        """Number of assistant turns to learn from, before duplicates are dropped."""
+        return sum(self.candidates_by_kind.values())
+
+    def to_json(self) -> dict[str, Json]:
+        """The report as plain JSON."""
+        return {
+            **self.drops.to_json(),
+            "groups": self.groups,
+            "trajectories_by_domain": dict(sorted(self.trajectories_by_domain.items())),
+            "candidates": self.candidates,
+            "candidates_by_kind": dict(sorted(self.candidates_by_kind.items())),
+            "tool_calls_by_name": dict(sorted(self.tools.items())),
+            "tokens_by_quantile": self.token_quantiles,
+        }
+
+
+def inspect_file(
+    path: Path, count_tokens: Callable[[Trajectory], list[int]] | None = None, limits: Limits | None = None
+) -> InspectionReport:
+    """Read a file (or folder) and describe it.
+
+    Args:
+        path: file or folder.
+        count_tokens: gives the lengths, in tokens, of a trajectory's candidates (state and action); None: not counted.
+        limits: bounds on one row.
+    """
+    report = InspectionReport(DropReport())
+    groups: set[str] = set()
+    lengths: list[int] = []
+    for trajectory in iterate_trajectories(trajectory_files(path), report.drops, limits):
+        groups.add(trajectory.group or trajectory.id)
+        report.trajectories_by_domain[trajectory.domain] += 1
+        _count_turns(trajectory, report)
+        if count_tokens is not None:
+            lengths.extend(count_tokens(trajectory))
+    report.groups = len(groups)
+    if lengths:
+        report.token_quantiles = {f"{q:g}": float(np.quantile(lengths, q, method="higher")) for q in QUANTILES}
+    return report
+
+
+def _count_turns(trajectory: Trajectory, report: InspectionReport) -> None:
+    for position in candidate_positions(trajectory):
+        calls = trajectory.messages[position].tool_calls
+        kind = "message" if not calls else "tool_call" if len(calls) == 1 else "parallel_calls"
+        report.candidates_by_kind[kind] += 1
+        report.tools.update(call.name for call in calls)

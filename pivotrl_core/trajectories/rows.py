@@ -1,0 +1,110 @@
+"""Rows of a file, one at a time: JSON a line, or one JSON list. What cannot be decoded is a drop in its place."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+from pivotrl_core.trajectories.drops import Drop, DropReason
+from pivotrl_core.trajectories.validation import Limits
+from pivotrl_core.types import Json
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One decoded row; `line` counts from 1."""
+
+    line: int
+    value: Json
+
+
+def read_rows(path: Path, limits: Limits) -> Iterator[Row | Drop]:
+    """Rows of one file in order. A `.json` file may hold a list of rows or a single row; all else is JSON a line."""
+    if path.suffix == ".json":
+        try:
+            value = _decode(path.read_bytes())
+        except (ValueError, RecursionError):
+            pass  # some publish JSON lines under this name
+        else:
+            values = value if isinstance(value, list) else [value]
+            for index, item in enumerate(values, start=1):
+                yield _bounded(path, Row(index, item), limits, may_hold_surrogates=True)
+            return
+    with path.open("rb") as file:
+        for number, line in enumerate(_lines(file, limits.max_line_bytes), start=1):
+            if line is None:
+                yield Drop(
+                    path.as_posix(), number, DropReason.OVERSIZED_LINE, "", f"over {limits.max_line_bytes} bytes"
+                )
+            elif line.strip():
+                yield _decode_line(path, number, line, limits)
+
+
+def _lines(file: BinaryIO, limit: int) -> Iterator[bytes | None]:
+    """Lines of at most `limit` bytes; None for a longer one, which is never held in memory whole."""
+    while line := file.readline(limit + 1):
+        if len(line) <= limit:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(limit + 1)
+        yield None
+
+
+def _decode_line(path: Path, number: int, line: bytes, limits: Limits) -> Row | Drop:
+    file = path.as_posix()
+    try:
+        value = _decode(line)
+    except UnicodeDecodeError as error:
+        return Drop(file, number, DropReason.NOT_UTF8, "", f"byte {error.start} of the line")
+    except RecursionError:
+        return Drop(file, number, DropReason.TOO_DEEP)
+    except ValueError as error:
+        return Drop(file, number, DropReason.BROKEN_JSON, "", str(error)[:200])
+    return _bounded(path, Row(number, value), limits, bool(_SURROGATE.search(line.decode("utf-8"))))
+
+
+def _decode(data: bytes) -> Json:
+    return json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite_float)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text[:40]} is out of range")
+    return value
+
+
+def _bounded(path: Path, row: Row, limits: Limits, may_hold_surrogates: bool) -> Row | Drop:
+    """The row, unless it nests too deeply to be written again, or holds text that UTF-8 cannot carry."""
+    if nesting_depth(row.value, limits.max_depth) > limits.max_depth:
+        return Drop(path.as_posix(), row.line, DropReason.TOO_DEEP, "", f"more than {limits.max_depth} levels")
+    if may_hold_surrogates:
+        try:
+            json.dumps(row.value, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError:
+            return Drop(path.as_posix(), row.line, DropReason.LONE_SURROGATE)
+    return row
+
+
+def nesting_depth(value: Json, stop: int) -> int:
+    """Levels of lists and objects in a value; counting ends once it is above `stop`."""
+    depth, level = 0, [value]
+    while depth <= stop:
+        containers = [item for item in level if isinstance(item, dict | list)]
+        if not containers:
+            break
+        depth += 1
+        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
+    return depth

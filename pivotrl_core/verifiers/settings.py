@@ -1,0 +1,31 @@
+"""Settings and reasons that the verifiers of actions share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class VerifierKind(StrEnum):
+    FUNCTIONAL = "functional"
+    EXACT = "exact"
+
+
+class VerdictReason(StrEnum):
+    ACCEPTED = "accepted"
+    MALFORMED = "malformed"
+    NO_ANSWER = "no_answer"
+    CALL_EXPECTED = "call_expected"
+    MESSAGE_EXPECTED = "message_expected"
+    MESSAGE_DIFFERS = "message_differs"
+    COUNT_DIFFERS = "count_differs"
+    NAME_DIFFERS = "name_differs"
+    ARGUMENTS_DIFFER = "arguments_differ"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionalSettings:
+    """Thresholds in [0, 1]. `message_threshold` None: any message that says something is as good as the expert's."""
+
+    text_threshold: float = 0.8
+    message_threshold: float | None = None

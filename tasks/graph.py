@@ -1,0 +1,203 @@
+"""The DVC adapter: one question for the whole graph, and one child process for each stage that has to run.
+
+DVC alone decides whether a stage runs. Its in-process API has no lock between threads, so whoever calls this module
+holds the project lock (`tasks/lock.py`); what writes outputs runs as `dvc` in a supervised process tree.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.errors import ConfigError, TemporaryError
+from tasks.locked import LockedStage
+from tasks.supervision import TIMED_OUT, Limits, StageFailedError, last_lines, run_supervised
+
+_EXIT = re.compile(r"exited with (-?[0-9]+)")
+
+
+class GraphError(ConfigError):
+    """DVC cannot make sense of dvc.yaml, graph.yaml or params.yaml."""
+
+
+class DataTransferError(TemporaryError):
+    """DVC could not bring data to or from a remote."""
+
+
+class Outcome(StrEnum):
+    """What became of a stage."""
+
+    RAN = "ran"
+    RESTORED = "restored"  # DVC's run cache knew the result
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class StageStatus:
+    """One stage of the graph. `deps` are names of stages, `outs` are paths; `frozen` is never run by DVC itself."""
+
+    name: str
+    deps: tuple[str, ...]
+    outs: tuple[str, ...]
+    changed: bool
+    frozen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where and how DVC is called: a checkout or worktree, the environment of its children, and a folder for logs."""
+
+    root: Path
+    environment: Mapping[str, str]
+    logs: Path
+
+
+def query_graph(root: Path) -> list[StageStatus]:
+    """Every stage in topological order, with whether DVC would run it as things stand.
+
+    A stage is not called changed because a stage before it is: whoever runs one asks again for those that follow.
+    """
+    import networkx
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo
+
+    try:
+        with Repo(str(root)) as repo, repo.lock:
+            stages = list(repo.index.stages)
+            position = {stage: number for number, stage in enumerate(stages)}
+            graph = repo.index.graph.reverse()
+            order = networkx.lexicographical_topological_sort(graph, key=position.__getitem__)
+            return [_status(repo.index.graph, stage, root) for stage in order]
+    except DvcException as error:
+        raise GraphError(f"{root / 'dvc.yaml'}: {error}; `pivotrl graph` writes graph.yaml anew from params.yaml") from error
+
+
+def _status(graph: Any, stage: Any, root: Path) -> StageStatus:
+    deps = tuple(sorted(str(dep.addressing) for dep in graph.successors(stage)))
+    outs = tuple(Path(out.fs_path).relative_to(root).as_posix() for out in stage.outs)
+    return StageStatus(str(stage.addressing), deps, outs, bool(stage.changed()), bool(stage.frozen))
+
+
+def is_changed(root: Path, name: str) -> bool:
+    """Whether DVC would run this one stage now."""
+    from dvc.repo import Repo
+
+    with Repo(str(root)) as repo, repo.lock:
+        return bool(repo.stage.load_one(name=name).changed())
+
+
+def run_stage(
+    place: Workplace,
+    name: str,
+    limits: Limits = Limits(),
+    force: bool = False,
+    poll: Callable[[], None] | None = None,
+) -> Outcome:
+    """Bring one stage up to date with `dvc repro -s`.
+
+    Args:
+        place: Where.
+        name: The stage as DVC calls it (`train@pivotrl-0`).
+        limits: Deadline and grace of the whole process tree.
+        force: Execute it whatever DVC and its run cache know.
+        poll: Called a few times a second while it runs.
+
+    Raises:
+        StageFailedError: With the exit code of the stage's own program where it ran.
+    """
+    log = place.logs / f"{name}.log"
+    start = log.stat().st_size if log.is_file() else 0
+    flags = ["--force", "--no-run-cache"] if force else []
+    command = dvc_command("repro", "--single-item", *flags, name)
+    code = run_supervised(command, place.root, place.environment, log, limits, poll)
+    with log.open("rb") as file:
+        file.seek(start)
+        text = file.read().decode("utf-8", "replace")
+    if code != 0:
+        raise StageFailedError(name, _program_exit(code, text), log, last_lines(log))
+    if f"Running stage '{name}'" in text:
+        return Outcome.RAN
+    return Outcome.RESTORED if f"Stage '{name}' is cached" in text else Outcome.UNCHANGED
+
+
+def _program_exit(code: int, text: str) -> int:
+    """DVC says in words how the stage's program ended; its own exit code is 255 for all of them."""
+    found = _EXIT.findall(text)
+    if code in (TIMED_OUT, 137, 143) or not found:
+        return code
+    inner = int(found[-1])
+    return inner if inner >= 0 else 128 - inner
+
+
+def dvc_command(*arguments: str) -> list[str]:
+    """DVC of this interpreter, waiting for its own repository lock instead of failing."""
+    return [sys.executable, "-m", "dvc", "--wait-for-lock", *arguments]
+
+
+def commit_pull(place: Workplace) -> bool:
+    """Make what `pull` brought the result of the stage `pull`. Returns whether anything was new."""
+    if not is_changed(place.root, "pull"):
+        return False
+    _call(place, "commit", "commit", "--force", "pull")
+    return True
+
+
+def push(place: Workplace, targets: Sequence[str] = (), run_cache: bool = False) -> None:
+    """Copy outputs to the default remote: those of `targets` (all where empty), with the run cache where asked."""
+    _call(place, "push", "push", *(["--run-cache"] if run_cache else []), *targets)
+
+
+def fetch_outputs(place: Workplace, targets: Sequence[str], remote: str | None = None) -> None:
+    """Bring outputs as dvc.lock names them from a remote into the workspace."""
+    _call(place, "pull", "pull", "--force", *(["--remote", remote] if remote else []), *targets)
+
+
+def restore(place: Workplace) -> None:
+    """Check out all that dvc.lock names and the cache has; what is missing there is left to the stages."""
+    run_supervised(dvc_command("checkout", "--force", "--allow-missing"), place.root, place.environment, place.logs / "checkout.log")
+
+
+def default_remote(root: Path) -> str | None:
+    """Name of the default remote, None where there is none."""
+    from dvc.repo import Repo
+
+    with Repo(str(root)) as repo:
+        name = repo.config["core"].get("remote")
+    return str(name) if name else None
+
+
+def collect_garbage(place: Workplace) -> None:
+    """Remove from the cache what neither the workspace nor any recorded run of this repository names."""
+    _call(place, "gc", "gc", "--workspace", "--all-commits", "--force")
+
+
+def stage_digest(root: Path, name: str) -> str:
+    """Digest of what a stage is about to run with; equals `LockedStage.digest` once it has."""
+    from dvc.dependency.param import ParamsDependency
+    from dvc.repo import Repo
+
+    with Repo(str(root)) as repo:
+        stage = repo.stage.load_one(name=name)
+        stage.save_deps()
+        params = {
+            f"{dep.def_path}:{key}": value
+            for dep in stage.deps
+            if isinstance(dep, ParamsDependency)
+            for key, value in (dep.hash_info.value or {}).items()
+        }
+        deps = {dep.def_path: str(dep.hash_info.value) for dep in stage.deps if not isinstance(dep, ParamsDependency)}
+        command = stage.cmd if isinstance(stage.cmd, str) else "\n".join(stage.cmd or ())
+    return LockedStage(command, deps, params).digest
+
+
+def _call(place: Workplace, name: str, *arguments: str) -> None:
+    log = place.logs / f"{name}.log"
+    code = run_supervised(dvc_command(*arguments), place.root, place.environment, log, Limits(deadline=6 * 3600.0))
+    if code != 0:
+        detail = "\n".join(last_lines(log, 5))
+        raise DataTransferError(f"dvc {' '.join(arguments)} failed (exit {code}); the whole output is in {log}\n{detail}")

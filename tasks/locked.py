@@ -1,0 +1,66 @@
+"""What dvc.lock says: which stage was last run with which command, inputs and parameters, and what came out.
+
+Read as plain YAML, without DVC: the record of a run keeps its dvc.lock, and comparing two of them needs no repository.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.types import canonical_json
+
+LOCK_NAME = "dvc.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class LockedStage:
+    """One stage's entry. `deps` and `outs` map paths to MD5, `params` maps `file:key` to the value used."""
+
+    command: str
+    deps: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+    outs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Hash of all that decides the outputs: command, inputs and parameters."""
+        value = {"command": self.command, "deps": dict(self.deps), "params": dict(self.params)}
+        return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:32]
+
+
+def read_lock(path: Path) -> dict[str, LockedStage]:
+    """All entries of a dvc.lock file; empty where there is none."""
+    return parse_lock(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def parse_lock(text: str) -> dict[str, LockedStage]:
+    """All entries of a dvc.lock text, in its order."""
+    from ruamel.yaml import YAML  # as DVC reads it: YAML 1.2, in which 1e-5 is a number
+
+    value = YAML(typ="safe", pure=True).load(text) or {}
+    return {str(name): _locked_stage(entry) for name, entry in (value.get("stages") or {}).items()}
+
+
+def _locked_stage(entry: Mapping[str, Any]) -> LockedStage:
+    params = {f"{file}:{key}": v for file, values in (entry.get("params") or {}).items() for key, v in values.items()}
+    command = entry.get("cmd", "")
+    return LockedStage(
+        command if isinstance(command, str) else "\n".join(command),
+        _hashes(entry.get("deps") or []),
+        params,
+        _hashes(entry.get("outs") or []),
+    )
+
+
+def _hashes(entries: list[Mapping[str, Any]]) -> dict[str, str]:
+    return {str(entry["path"]): str(entry.get("md5") or entry.get("etag") or "") for entry in entries}
+
+
+def results_digest(lock: Mapping[str, LockedStage], names: Iterable[str]) -> str:
+    """Hash of what the named stages ran with and what came out: one for each distinct result of a graph."""
+    entries = {name: [lock[name].digest, dict(lock[name].outs)] for name in names if name in lock}
+    return hashlib.sha256(canonical_json(entries).encode()).hexdigest()[:32]

@@ -1,0 +1,69 @@
+"""Folder source: trajectories that already lie on this machine, or one single file.
+
+Files are told apart by content, not by modification time: hashing costs about a second per gigabyte and a manifest
+without time stamps is the same wherever the folder was copied to.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.files import file_digest
+from tasks.pull.manifest import Manifest
+from tasks.pull.origin import Listing, SourceChangedError, SourceObject, is_data_key
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSource:
+    """A folder or one file.
+
+    Attributes:
+        path: As the configuration writes it; this text, not its resolution, goes into the manifest.
+        root: What a relative `path` is relative to (the user's checkout, also for a run in a worktree).
+    """
+
+    path: str
+    root: Path = Path()
+
+    def open(self) -> FolderOrigin:
+        """Raises ConfigError where nothing is at the path."""
+        place = self.root / Path(self.path).expanduser()
+        if not place.exists():
+            raise ConfigError(f"folder.path {self.path!r}: {place} does not exist; give a file or folder")
+        return FolderOrigin({"kind": "folder", "path": self.path}, place)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOrigin:
+    """An opened folder; `revision` is the resolved revision where the folder is a snapshot of something else."""
+
+    identity: Mapping[str, str]
+    place: Path
+    revision: str = ""
+
+    def list_objects(self, _previous: Manifest | None) -> Listing:
+        """Every data file below the folder, in order of its key."""
+        if self.place.is_file():
+            keys = [self.place.name] if is_data_key(self.place.name) else []
+        else:
+            found = (path.relative_to(self.place).as_posix() for path in self.place.rglob("*") if path.is_file())
+            keys = sorted(key for key in found if is_data_key(key))
+        return Listing(tuple(self._describe(key) for key in keys), self.revision)
+
+    def fetch(self, item: SourceObject, destination: Path) -> None:
+        """Copy, and make sure that what was copied is what was listed."""
+        shutil.copyfile(self._locate(item.key), destination)
+        if f"sha256:{file_digest(destination)}" != item.version:
+            destination.unlink()
+            raise SourceChangedError(f"{self._locate(item.key)} changed while it was pulled; pull again")
+
+    def _locate(self, key: str) -> Path:
+        return self.place if self.place.is_file() else self.place / key
+
+    def _describe(self, key: str) -> SourceObject:
+        path = self._locate(key)
+        return SourceObject(key, path.stat().st_size, f"sha256:{file_digest(path)}")

@@ -1,0 +1,168 @@
+"""One pull: list the source, fetch what is new into a staging folder, move it in place, write the manifest last.
+
+Lock and staging folder stand beside the pulled folder (`.NAME.lock`, `.NAME.staging`), not in it: the pulled folder is
+an output that is hashed as a whole, and what a killed pull leaves behind must not change that hash.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pivotrl_core.errors import ConfigError, DataError
+from pivotrl_core.files import file_digest
+from tasks.pull.manifest import Manifest, PulledFile, PullSplit, read_manifest
+from tasks.pull.origin import Origin, Source, SourceObject, check_key, landing_path, split_of
+
+log = logging.getLogger(__name__)
+
+_FETCHES_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """A fetched file that still lies in the staging folder."""
+
+    file: PulledFile
+    place: Path
+
+
+def pull(source: Source, target: Path, *, prune: bool = False) -> Manifest:
+    """Bring `target` up to date with `source`.
+
+    Args:
+        source: Where the data are.
+        target: Folder that receives `manifest.json`, `train/` and `warmup/`. Other files in it are left alone.
+        prune: Drop files that the source no longer has. Without it they are marked `gone` and stay in use.
+
+    Returns:
+        The manifest, as written. Nothing is written when nothing changed.
+
+    Raises:
+        ConfigError: The source cannot work as configured, or holds no data.
+        DataError: A key is unsafe, or a kept file is damaged and its source is gone.
+        TemporaryError: The source failed in a way that may pass.
+    """
+    origin = source.open()
+    staging = target.parent / f".{target.name}.staging"
+    target.mkdir(parents=True, exist_ok=True)
+    with _lock(target.parent / f".{target.name}.lock"):
+        manifest = _bring_up_to_date(origin, target, staging, prune)
+        shutil.rmtree(staging, ignore_errors=True)
+    return manifest
+
+
+def _bring_up_to_date(origin: Origin, target: Path, staging: Path, prune: bool) -> Manifest:
+    previous = _previous_manifest(origin, target)
+    listing = origin.list_objects(previous)
+    if not listing.objects:
+        raise ConfigError(f"no .jsonl or .json file (also .gz) at {dict(origin.identity)}: check the path or prefix")
+    for item in listing.objects:
+        check_key(item.key)
+    kept = _unchanged(previous, listing.objects, target)
+    fetched = _fetch_all(origin, [item for item in listing.objects if item.key not in kept], staging)
+    gone = [] if prune else _gone(previous, listing.objects, target)
+    files = sorted([*kept.values(), *(staged.file for staged in fetched), *gone], key=lambda file: file.origin_key)
+    manifest = Manifest(dict(origin.identity), listing.revision, tuple(files))
+    _move_in_place(fetched, target)
+    manifest.write(target)
+    _remove_unlisted(manifest, target)
+    log.info("pulled %d of %d files, %d gone at the source", len(fetched), len(files), len(gone))
+    return manifest
+
+
+def _previous_manifest(origin: Origin, target: Path) -> Manifest | None:
+    previous = read_manifest(target)
+    if previous is not None and dict(previous.source) != dict(origin.identity):
+        log.info("source changed from %s to %s: starting afresh", dict(previous.source), dict(origin.identity))
+        return None
+    return previous
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock that the kernel drops when its holder dies; waits for the holder of today."""
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("waiting for another pull that holds %s", path)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _unchanged(previous: Manifest | None, objects: Sequence[SourceObject], target: Path) -> dict[str, PulledFile]:
+    """By key, the files of the last pull that are intact and that the source still has in the same version."""
+    known = {file.origin_key: file for file in previous.files} if previous else {}
+    kept = {}
+    for item in objects:
+        file = known.get(item.key)
+        if file and _is_same(item, file) and file.is_intact(target):
+            kept[item.key] = replace(file, gone=False)
+    return kept
+
+
+def _is_same(item: SourceObject, file: PulledFile) -> bool:
+    versions = {file.origin_version, f"sha256:{file.sha256}"} - {""}
+    return item.version in versions and item.bytes in (-1, file.bytes)
+
+
+def _gone(previous: Manifest | None, objects: Sequence[SourceObject], target: Path) -> list[PulledFile]:
+    present = {item.key for item in objects}
+    gone = [replace(file, gone=True) for file in (previous.files if previous else ()) if file.origin_key not in present]
+    for file in gone:
+        if not file.is_intact(target):
+            reason = "is damaged or missing and its source is gone"
+            raise DataError(f"{target / file.path} {reason}: restore it (`dvc checkout`) or pull with prune")
+    return gone
+
+
+def _fetch_all(origin: Origin, items: Sequence[SourceObject], staging: Path) -> list[_Staged]:
+    staging.mkdir(parents=True, exist_ok=True)
+    pool = ThreadPoolExecutor(_FETCHES_AT_ONCE)
+    try:
+        return list(pool.map(lambda item: _fetch(origin, item, staging), items))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _fetch(origin: Origin, item: SourceObject, staging: Path) -> _Staged:
+    place = _staged_path(item, staging)
+    origin.fetch(item, place)
+    size, sha256 = place.stat().st_size, file_digest(place)
+    if item.bytes not in (-1, size):
+        place.unlink()
+        raise DataError(f"{item.key}: {size} bytes arrived where the source announced {item.bytes}; pull again")
+    version = "" if item.version.startswith("sha256:") else item.version
+    file = PulledFile(landing_path(item.key, sha256), size, sha256, item.key, version, split_of(item.key))
+    return _Staged(file, place)
+
+
+def _staged_path(item: SourceObject, staging: Path) -> Path:
+    """One name per key and version, so that what a killed pull staged is found again and never mixed up."""
+    return staging / hashlib.sha256(f"{item.key}\0{item.version}".encode()).hexdigest()[:32]
+
+
+def _move_in_place(fetched: Sequence[_Staged], target: Path) -> None:
+    """Rename staged files to their final names. Those hold the hash, so no file of the current manifest is touched."""
+    for split in PullSplit:
+        (target / split).mkdir(exist_ok=True)
+    for staged in fetched:
+        staged.place.chmod(0o644)
+        staged.place.replace(target / staged.file.path)
+
+
+def _remove_unlisted(manifest: Manifest, target: Path) -> None:
+    """Remove data files that no manifest names any more: old versions, and what a killed pull had moved in place."""
+    listed = {file.path for file in manifest.files}
+    for split in PullSplit:
+        for path in (target / split).iterdir():
+            if f"{split}/{path.name}" not in listed:
+                path.unlink()

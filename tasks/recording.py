@@ -1,0 +1,120 @@
+"""What a flow run tells MLflow: nothing while nothing executes; then a parent, and a child for each arm and seed.
+
+Curves are passed on while a stage runs; at the end every arm and seed is filled from its reports. MLflow is for people
+and can be rebuilt from the reports, so its failure is told and ends no run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.config.graph import derive_graph
+from pivotrl_core.config.tree import Config
+from tasks.following import MetricsFollower
+from tasks.locked import LOCK_NAME, read_lock
+from tasks.provenance import Provenance
+
+log = logging.getLogger(__name__)
+
+_FOLLOWED = ("train@", "evaluate@")
+
+
+@dataclass(slots=True)
+class Recording:
+    """The MLflow side of one flow run in `root`. `enabled` is False where a caller wants no MLflow at all."""
+
+    root: Path
+    config: Config
+    uri: str
+    run_id: str
+    name: str
+    provenance: Callable[[], Provenance]
+    diff: bytes = b""
+    enabled: bool = True
+    parent: str | None = None
+    _tracker: Any = None
+    _children: dict[str, Any] = field(default_factory=dict)
+
+    def follow(self, stage: str, outs: tuple[str, ...]) -> Callable[[], None] | None:
+        """Begin the parent where this is the first stage to run, and follow the stage's curves where it has an arm."""
+        self.begin()
+        group, _, key = stage.partition("@")
+        if not self.enabled or f"{group}@" not in _FOLLOWED:
+            return None
+
+        def pass_on(step: int, metrics: Mapping[str, float]) -> None:
+            self._guarded("metrics", lambda: self._child(key).log_metrics(step, metrics))
+
+        return MetricsFollower([self.root / out for out in outs], pass_on).poll
+
+    def begin(self) -> None:
+        """Begin the parent, unless that has been done."""
+        self._guarded("start", self._start)
+
+    def finish(self, status: str, table: str, folder: Path | None, commit: str) -> None:
+        """Fill all children from the reports and end the parent, where one was begun."""
+        if self._tracker is not None:
+            self._guarded("finish", lambda: self._finish(status, table, folder, commit))
+
+    def _start(self) -> None:
+        from tasks.tracking.tracker import Tracker
+
+        if self._tracker is None:
+            tracker = Tracker(self.uri, self.config.tracking.experiment)
+            tracker.sweep_dead()
+            tree = self.config.model_dump(mode="json")
+            self.parent = tracker.start_run(self.run_id, self.name, tree, self._facts())
+            self._tracker = tracker
+
+    def _facts(self) -> dict[str, Any]:
+        return {**self.provenance().to_json(), "diff": self.diff.decode("utf-8", "replace")}
+
+    def _child(self, key: str) -> Any:
+        if key not in self._children:
+            one = derive_graph(self.config)["evaluates"][key]
+            facts = self.provenance().to_json()
+            self._children[key] = self._tracker.start_child(self.parent, one["arm"], one["seed"], facts)
+        return self._children[key]
+
+    def _finish(self, status: str, table: str, folder: Path | None, commit: str) -> None:
+        from tasks.tracking.rebuild import record_stage, stage_folders
+        from tasks.tracking.recorder import Input
+
+        graph = derive_graph(self.config)
+        inputs = [Input(Path(path).name, md5, path) for path, md5 in self.provenance().inputs.items()]
+        for key, one in graph["evaluates"].items():
+            folders = stage_folders(self.root, graph, one["arm"], one["seed"])
+            if not folders:
+                continue
+            child = self._child(key)
+            for place in folders:
+                record_stage(child, place)
+            child.log_inputs(inputs)
+            child.finish(status)
+            if status == "FINISHED" and key in graph["trains"] and self.config.tracking.register_model:
+                self._register(child, one, graph["trains"][key], commit)
+        if commit:
+            self._tracker.client.set_tag(self.parent, "pivotrl.run_commit", commit)
+        self._tracker.finish_run(self.parent, status, table, folder)
+
+    def _register(self, child: Any, arm: Mapping[str, Any], train: Mapping[str, Any], commit: str) -> None:
+        outs = {path: md5 for stage in read_lock(self.root / LOCK_NAME).values() for path, md5 in stage.outs.items()}
+        pointer = {"path": arm["policy"], "md5": outs.get(arm["policy"], ""), "run_commit": commit, "run_id": self.run_id}
+        pool, start = f"data/pools/{train['pool']}", train["start"]
+        lineage = {"start": start, "start_md5": outs.get(start, ""), "pool": pool, "pool_md5": outs.get(pool, ""),
+                   "data_md5": outs.get("data/pulled", ""), "arm": arm["arm"], "seed": arm["seed"]}  # fmt: skip
+        self._tracker.register_model(f"{self.config.tracking.experiment}-{arm['arm']}", pointer, child.run_id, lineage)
+
+    def _guarded(self, what: str, call: Callable[[], Any]) -> None:
+        """MLflow may fail without ending a run: after the first failure it is left alone, and that is said."""
+        if not self.enabled:
+            return
+        try:
+            call()
+        except Exception as error:
+            self.enabled = False
+            log.exception("MLflow (%s): %s; the run goes on, its reports have everything", what, type(error).__name__)

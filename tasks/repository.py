@@ -1,0 +1,122 @@
+"""Git, asked and told by its plumbing: facts about a checkout, and objects and refs of our own.
+
+Invariant: the user's branch, index and files are never touched; what needs an index uses a temporary one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pivotrl_core.errors import ConfigError
+
+RUN_REFS = "refs/pivotrl/runs/"
+# What a run's record keeps beside HEAD's tree anyway; a change of these alone is no change of the code.
+RECORDED = ("params.yaml", "graph.yaml", "dvc.lock")
+_LARGEST_UNTRACKED = 10 << 20  # bytes; a bigger untracked file is data, not code
+_AUTHOR = {"GIT_AUTHOR_NAME": "pivotrl", "GIT_AUTHOR_EMAIL": "pivotrl@localhost",
+           "GIT_COMMITTER_NAME": "pivotrl", "GIT_COMMITTER_EMAIL": "pivotrl@localhost"}  # fmt: skip
+
+
+class GitError(ConfigError):
+    """Git refused. The message is git's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """One checkout or worktree."""
+
+    root: Path
+
+    def git(self, *arguments: str, data: bytes | None = None, environment: Mapping[str, str] | None = None) -> bytes:
+        """Run git and return what it printed. Raises GitError with git's message."""
+        clean = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
+        command = ["git", "-c", "core.quotePath=false", "-C", str(self.root), *arguments]
+        answer = subprocess.run(command, input=data, capture_output=True, check=False, env={**clean, **(environment or {})})
+        if answer.returncode != 0:
+            message = answer.stderr.decode("utf-8", "replace").strip()
+            raise GitError(f"{self.root}: git {arguments[0]}: {message or f'exit {answer.returncode}'}")
+        return answer.stdout
+
+    def text(self, *arguments: str) -> str:
+        """Like `git`, as text without the last newline."""
+        return self.git(*arguments).decode("utf-8", "replace").rstrip("\n")
+
+    def resolve(self, revision: str) -> str | None:
+        """The commit that a revision names, None where it names none."""
+        try:
+            return self.text("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        except GitError:
+            return None
+
+    def head(self) -> str:
+        """The commit that is checked out. Raises GitError where there is none yet."""
+        commit = self.resolve("HEAD")
+        if commit is None:
+            raise GitError(f"{self.root}: no git commit to stand on; `git init` and commit once, then run again")
+        return commit
+
+    def changes(self) -> bytes:
+        """Uncommitted changes as a binary patch against HEAD, untracked files included; empty for a clean tree.
+
+        Left out: ignored files, files that a record keeps anyway (`RECORDED`), untracked files above 10 MiB.
+        """
+        with self._temporary_index() as environment:
+            self.git("read-tree", "HEAD", environment=environment)
+            self.git("add", "--update", "--", ".", environment=environment)
+            new = "\0".join(self._new_files())
+            if new:
+                self.git("add", "--pathspec-from-file=-", "--pathspec-file-nul", data=new.encode("utf-8", "surrogateescape"),
+                         environment={**environment, "GIT_LITERAL_PATHSPECS": "1"})  # fmt: skip
+            kept = [f":(exclude,top){name}" for name in RECORDED]
+            return self.git("diff", "--cached", "--binary", "--no-color", "--no-ext-diff", "HEAD", "--", ".", *kept,
+                            environment=environment)  # fmt: skip
+
+    def _new_files(self) -> Iterator[str]:
+        names = self.git("ls-files", "--others", "--exclude-standard", "-z").decode("utf-8", "surrogateescape")
+        for name in filter(None, names.split("\0")):
+            path = self.root / name
+            if path.is_symlink() or (path.is_file() and path.stat().st_size <= _LARGEST_UNTRACKED):
+                yield name
+
+    @contextmanager
+    def _temporary_index(self) -> Iterator[dict[str, str]]:
+        with tempfile.TemporaryDirectory() as folder:
+            yield {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+
+    def write_commit(self, files: Mapping[str, bytes], message: str, parent: str) -> str:
+        """A commit object: the parent's tree with `files` put in or replaced. No ref, index or file is touched."""
+        with self._temporary_index() as environment:
+            self.git("read-tree", parent, environment=environment)
+            lines = [f"100644 {self._write_blob(content)}\t{path}\0" for path, content in sorted(files.items())]
+            self.git("update-index", "-z", "--index-info", data="".join(lines).encode(), environment=environment)
+            tree = self.git("write-tree", environment=environment).decode().strip()
+        return self.git("commit-tree", tree, "-p", parent, data=message.encode(), environment=_AUTHOR).decode().strip()
+
+    def _write_blob(self, content: bytes) -> str:
+        return self.git("hash-object", "-w", "--stdin", data=content).decode().strip()
+
+    def set_ref(self, ref: str, commit: str) -> None:
+        """Create or move a ref."""
+        self.git("update-ref", ref, commit)
+
+    def read(self, commit: str, path: str) -> bytes | None:
+        """A file of a commit, None where it has no such file."""
+        try:
+            return self.git("cat-file", "blob", f"{commit}:{path}")
+        except GitError:
+            return None
+
+    def list_files(self, commit: str, folders: Sequence[str]) -> list[str]:
+        """Paths of a commit's files below some folders."""
+        return self.git("ls-tree", "-r", "-z", "--name-only", commit, "--", *folders).decode().strip("\0").split("\0")
+
+    def fetch_runs(self) -> None:
+        """Bring the run refs of `origin`, where there is such a remote."""
+        if "origin" in self.text("remote").split():
+            self.git("fetch", "--quiet", "origin", f"+{RUN_REFS}*:{RUN_REFS}*")

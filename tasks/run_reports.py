@@ -1,0 +1,70 @@
+"""Everything that a finished run left for people to read, loaded once: reports, steps, parameters, timings.
+
+Files that are not there are empty here, so that a report can be written for a run that stopped half-way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from pivotrl_core.files import read_json, read_jsonl
+from pivotrl_core.types import Json
+
+Reports = Mapping[str, Mapping[str, Json]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunReports:
+    """Reports by key: profiles by name, pools by pool key, trains and evaluations by `ARM-SEED`, timings by stage."""
+
+    root: Path
+    params: Mapping[str, Json]
+    graph: Mapping[str, Json]
+    comparison: Mapping[str, Json]
+    candidates: Mapping[str, Json]
+    profiles: Reports
+    pools: Reports
+    trains: Reports
+    evaluations: Reports
+    steps: Mapping[str, Sequence[Mapping[str, Json]]]
+    timings: Reports
+
+    @property
+    def arms(self) -> list[str]:
+        """Arms of the comparison, base first."""
+        return [row["arm"] for row in self.comparison.get("rows", [])]
+
+
+def read_run(root: Path) -> RunReports:
+    """Load what lies below a checkout or worktree."""
+    trains = root / "reports/train"
+    return RunReports(
+        root=root,
+        params=_yaml(root / "params.yaml"),
+        graph=_yaml(root / "graph.yaml"),
+        comparison=_json(root / "reports/compare/report.json"),
+        candidates=_json(root / "data/candidates/report.json"),
+        profiles=_reports(root / "data/profiles"),
+        pools=_reports(root / "data/pools"),
+        trains=_reports(trains),
+        evaluations=_reports(root / "reports/evaluate"),
+        steps={path.parent.name: read_jsonl(path) for path in sorted(trains.glob("*/metrics.jsonl"))},
+        timings={path.stem: read_json(path) for path in sorted((root / "reports/timings").glob("*.json"))},
+    )
+
+
+def _yaml(path: Path) -> Mapping[str, Json]:
+    return (yaml.safe_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
+
+
+def _json(path: Path) -> Mapping[str, Json]:
+    content: Mapping[str, Json] = read_json(path) if path.is_file() else {}
+    return content
+
+
+def _reports(folder: Path) -> Reports:
+    return {path.parent.name: read_json(path) for path in sorted(folder.glob("*/report.json"))}

@@ -1,0 +1,41 @@
+"""Scratch folders: what a stage that was killed goes on from. DVC deletes a stage's outputs before it runs it, so
+resumable checkpoints lie outside of them, keyed by the digest of what the stage runs with (code, inputs, parameters).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pivotrl_core.errors import TemporaryError
+from tasks.graph import stage_digest
+from tasks.locked import LOCK_NAME, read_lock
+from tasks.settings import State
+
+
+class ScratchBusyError(TemporaryError):
+    """Another process runs the same stage with the same inputs."""
+
+
+@contextmanager
+def stage_scratch(root: Path, state: State, name: str) -> Iterator[Path]:
+    """The scratch folder of a stage as it would run now, held by this process while the block runs."""
+    folder = state.scratch / name / stage_digest(root, name)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ScratchBusyError(f"{name}: another process is running it on the same inputs ({folder})") from error
+        yield folder
+
+
+def prune_scratch(root: Path, state: State) -> None:
+    """Remove scratch folders of stages whose result dvc.lock holds: they are finished, whatever they were killed at."""
+    for name, stage in read_lock(root / LOCK_NAME).items():
+        folder = state.scratch / name / stage.digest
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder.parent / f"{folder.name}.lock").unlink(missing_ok=True)

@@ -1,0 +1,90 @@
+"""A Prefect API for the time of one command, where PREFECT_API_URL names none.
+
+Prefect starts such a server itself, but leaves it running when its parent is killed; ours is guarded and dies with us.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pivotrl_core.errors import TemporaryError
+from tasks.settings import State
+from tasks.supervision import Limits, end_guarded, last_lines, start_guarded
+
+API_VARIABLE = "PREFECT_API_URL"
+
+
+class ServerStartError(TemporaryError):
+    """A local server did not become healthy in time."""
+
+
+@contextmanager
+def prefect_api(state: State, patience: float = 180.0) -> Iterator[str]:
+    """URL of a Prefect API that answers while the block runs; the one that PREFECT_API_URL names, or our own.
+
+    Args:
+        state: Logs and database lie below it.
+        patience: Seconds that an own server may take to start.
+    """
+    named = os.environ.get(API_VARIABLE)
+    if named:
+        yield named
+        return
+    port = free_port()
+    log = state.root / "prefect" / "server.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app", "--host", "127.0.0.1",
+               "--port", str(port), "--log-level", "error", "--lifespan", "on"]  # fmt: skip
+    environment = {**os.environ, "PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
+    with log.open("ab") as output, start_guarded(command, state.root, environment, output.fileno(), Limits()) as server:
+        try:
+            url = f"http://127.0.0.1:{port}/api"
+            wait_for_http(f"{url}/health", log, patience)
+            with _api_setting(url):
+                yield url
+        finally:
+            end_guarded(server)
+
+
+@contextmanager
+def _api_setting(url: str) -> Iterator[None]:
+    """Make this process (and its children) use the API, also where Prefect's settings have been read already."""
+    os.environ[API_VARIABLE] = url
+    try:
+        with ExitStack() as stack:
+            if "prefect" in sys.modules:
+                from prefect.settings import PREFECT_API_URL, temporary_settings
+
+                stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
+            yield
+    finally:
+        os.environ.pop(API_VARIABLE, None)
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_http(url: str, log: Path, patience: float) -> None:
+    """Wait until a URL answers 200. Raises ServerStartError with the last lines of the server's log."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(url, timeout=5.0) as answer:  # noqa: S310 - our own http URL
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    detail = "\n".join(last_lines(log, 5))
+    raise ServerStartError(f"no answer from {url} within {patience:.0f} s; the server's output is in {log}\n{detail}")

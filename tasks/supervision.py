@@ -1,0 +1,140 @@
+"""Running a stage's process: it dies with us, has a real deadline, and its exit code says whether a retry makes sense.
+
+Prefect's own time-outs cannot interrupt a synchronous task and its hooks do not run on SIGKILL, so the work is done in
+a process tree that `tasks/guardian.py` ends. Output goes to a log file as it comes; a failure carries its last lines.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pivotrl_core.errors import EXIT_CONFIG, EXIT_DATA, EXIT_TEMPORARY, PivotRLError
+from tasks.guardian import TIMED_OUT
+
+GUARDIAN = Path(__file__).with_name("guardian.py")
+TAIL_LINES = 30
+_KILLED = 137
+
+
+class StageFailedError(PivotRLError):
+    """A stage's process ended with an error. Carries the exit code and the last lines of its output."""
+
+    def __init__(self, name: str, code: int, log: Path, tail: Sequence[str]) -> None:
+        self.name, self.code, self.log, self.tail = name, code, log, tuple(tail)
+        self.exit_code = code if code in (EXIT_CONFIG, EXIT_DATA, EXIT_TEMPORARY) else PivotRLError.exit_code
+        last = "\n".join(f"  | {line}" for line in self.tail)
+        super().__init__(f"{name}: {describe_exit(code)}; the whole output is in {log}\n{last}".rstrip())
+
+    def __reduce__(self) -> tuple[type[StageFailedError], tuple[str, int, Path, tuple[str, ...]]]:
+        return type(self), (self.name, self.code, self.log, self.tail)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether it may pass: a temporary failure, or an end by a signal. A stage that computes fails the same way again."""
+        return self.code == EXIT_TEMPORARY or 128 < self.code < 128 + 65
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a process may take, in seconds: until TERM, and from TERM until KILL."""
+
+    deadline: float = 24 * 3600.0
+    grace: float = 10.0
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words that say what to do."""
+    known = {
+        EXIT_DATA: "its input is wrong (exit 65), a retry changes nothing",
+        EXIT_CONFIG: "its configuration is wrong (exit 78), a retry changes nothing",
+        EXIT_TEMPORARY: "a failure that may pass (exit 75)",
+        TIMED_OUT: "it passed its deadline and was ended; raise --deadline, or make the stage smaller",
+        127: "its program was not found",
+        _KILLED: "it was killed (SIGKILL); where nobody did that, the machine ran out of memory",
+        143: "it was terminated (SIGTERM)",
+    }
+    return known.get(code, f"it failed (exit {code})")
+
+
+def run_supervised(
+    command: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    log: Path,
+    limits: Limits = Limits(),
+    poll: Callable[[], None] | None = None,
+) -> int:
+    """Run a command in a process tree of its own until it ends.
+
+    Args:
+        command: Program and arguments.
+        cwd: Working folder.
+        environment: The whole environment.
+        log: File that receives output and errors (appended).
+        limits: Deadline and grace.
+        poll: Called a few times a second while the command runs, in this thread.
+
+    Returns:
+        The exit code; 124 for a passed deadline, 128 + n for a command that signal n ended.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output, start_guarded(command, cwd, environment, output.fileno(), limits) as guardian:
+        try:
+            while (code := guardian.poll()) is None:
+                if poll is not None:
+                    poll()
+                time.sleep(0.05)
+        except BaseException:  # also KeyboardInterrupt: whatever takes us out of here ends the tree first
+            _end(guardian, limits.grace)
+            raise
+    if poll is not None:
+        poll()
+    return code if code >= 0 else 128 - code
+
+
+def start_guarded(
+    command: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int, limits: Limits
+) -> subprocess.Popen[bytes]:
+    """Start a command under a guardian and return the guardian. Closing its `stdin` kills the tree."""
+    guarded = [sys.executable, "-I", str(GUARDIAN), str(limits.deadline), str(limits.grace), *command]
+    return subprocess.Popen(
+        guarded,
+        cwd=cwd,
+        env=dict(environment),
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
+
+
+def end_guarded(guardian: subprocess.Popen[bytes], grace: float = 10.0) -> None:
+    """TERM for the tree, KILL after the grace time, and wait for it."""
+    _end(guardian, grace)
+    if guardian.stdin is not None:
+        guardian.stdin.close()
+
+
+def _end(guardian: subprocess.Popen[bytes], grace: float) -> None:
+    guardian.terminate()
+    try:
+        guardian.wait(grace + 5.0)
+    except subprocess.TimeoutExpired:
+        guardian.kill()
+        guardian.wait()
+
+
+def last_lines(log: Path, count: int = TAIL_LINES) -> list[str]:
+    """The last lines of a log, in a few tens of kilobytes of memory."""
+    if not log.is_file():
+        return []
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 65536))
+        text = file.read().decode("utf-8", "replace")
+    return list(deque((line.rstrip() for line in text.splitlines() if line.strip()), maxlen=count))

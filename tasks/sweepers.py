@@ -1,0 +1,66 @@
+"""What a run that was killed left behind is put right when the next one starts.
+
+SIGKILL runs no hooks: Prefect would show such a flow run as RUNNING for good. Every flow run of ours carries the
+identity of its process as a tag, so that a dead one is known for certain.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tasks.processes import ProcessIdentity, this_process
+from tasks.settings import State
+from tasks.worktree import sweep_worktrees
+
+_TAG = "pivotrl-process:"
+
+
+def process_tag() -> str:
+    """Tag that says which process a flow run lives in."""
+    mine = this_process()
+    return f"{_TAG}{mine.host}:{mine.pid}:{mine.started}"
+
+
+def mark_flow_run(flow_run_id: Any) -> None:
+    """Give the running flow run its process tag, keeping the tags it has."""
+    from prefect import get_client
+
+    with get_client(sync_client=True) as client:
+        known = client.read_flow_run(flow_run_id).tags
+        client.update_flow_run(flow_run_id, tags=sorted({*known, process_tag()}))
+
+
+def sweep_flow_runs() -> list[str]:
+    """Set flow runs that claim to run in a dead process to Crashed. Returns their names."""
+    from prefect import get_client
+    from prefect.client.schemas.filters import FlowRunFilter
+    from prefect.states import Crashed
+
+    running = FlowRunFilter.model_validate({"state": {"type": {"any_": ["RUNNING", "CANCELLING"]}}})
+    swept = []
+    with get_client(sync_client=True) as client:
+        for run in client.read_flow_runs(flow_run_filter=running, limit=200):
+            process = _process_of(run.tags)
+            if process is not None and process.is_dead():
+                message = f"its process {process.pid} on {process.host} is gone"
+                client.set_flow_run_state(run.id, Crashed(message=message), force=True)
+                swept.append(str(run.name))
+    return swept
+
+
+def _process_of(tags: list[str]) -> ProcessIdentity | None:
+    for tag in tags:
+        if tag.startswith(_TAG):
+            host, pid, started = tag.removeprefix(_TAG).rsplit(":", 2)
+            return ProcessIdentity(host, int(pid), float(started))
+    return None
+
+
+def sweep_dead(checkout: Path, state: State) -> list[str]:
+    """Sweep flow runs and worktrees of dead runs. Returns one line for each thing put right.
+
+    To be called with the project lock held: a worktree that is just being made is not mistaken for a dead one.
+    """
+    lines = [f"flow run {name}: set to Crashed" for name in sweep_flow_runs()]
+    return lines + [f"worktree {name}: removed" for name in sweep_worktrees(checkout, state)]

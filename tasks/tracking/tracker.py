@@ -1,0 +1,128 @@
+"""Parent and child runs of one experiment: one parent a flow run, one child an arm and seed.
+
+Starting is idempotent: a parent is found by its run id tag and a child by parent, arm and seed, and taken up again, so a
+resumed flow goes on in the runs that it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.types import Json
+from tasks.tracking.database import experiment_id, open_client
+from tasks.tracking.lineage import register
+from tasks.tracking.liveness import Owner, current_owner, owner_from_tags, process_is_alive
+from tasks.tracking.parameters import child_parameters, flatten, provenance_tags, split
+from tasks.tracking.recorder import Recorder
+
+PARENT_TAG = "mlflow.parentRunId"
+RUN_TAG = "pivotrl.run_id"
+ARM_TAG, SEED_TAG = "pivotrl.arm", "pivotrl.seed"
+NOTE_TAG = "mlflow.note.content"
+MAX_PARAMS = 100
+ARTIFACT_SUFFIXES = frozenset({".png", ".svg", ".html", ".json", ".jsonl", ".md", ".txt", ".log", ".yaml", ".diff"})
+MAX_ARTIFACT_BYTES = 20_000_000
+
+
+class Tracker:
+    """Everything the flows record, in one experiment of one store."""
+
+    def __init__(self, uri: str, experiment: str) -> None:
+        self.uri = uri
+        self.client: Any = open_client(uri)
+        self.experiment_id = experiment_id(self.client, uri, experiment)
+        self._configs: dict[str, Mapping[str, Json]] = {}
+
+    def start_run(
+        self, run_id: str, name: str, config: Mapping[str, Json], provenance: Mapping[str, Json] | None = None
+    ) -> str:
+        """Begin (or take up again) the parent run of a flow run. Returns its MLflow run id."""
+        tags = {RUN_TAG: run_id, "mlflow.source.name": "pivotrl", "mlflow.source.type": "PROJECT"}
+        parent = self._begin({RUN_TAG: run_id}, name, tags, provenance or {}, flatten(config), child=False)
+        self._configs[parent] = config
+        return parent
+
+    def start_child(
+        self, parent: str, arm: str, seed: int, provenance: Mapping[str, Json] | None = None,
+        config: Mapping[str, Json] | None = None,
+    ) -> Recorder:  # fmt: skip
+        """Begin (or take up again) the child of an arm and seed. `config` defaults to the one its parent began with."""
+        key = {PARENT_TAG: parent, ARM_TAG: arm, SEED_TAG: str(seed)}
+        tree = config if config is not None else self._configs.get(parent, {})
+        parameters = child_parameters(tree, arm, seed)
+        return Recorder(self.client, self._begin(key, f"{arm}-{seed}", key, provenance or {}, parameters, child=True))
+
+    def finish_run(self, parent: str, status: str, table_markdown: str = "", folder: Path | None = None) -> None:
+        """End the parent: the comparison table becomes its description, figures and report its artifacts."""
+        if table_markdown:
+            self.client.set_tag(parent, NOTE_TAG, table_markdown)
+        if folder is not None:
+            self._log_folder(parent, folder)
+        self.client.set_terminated(parent, status)
+
+    def sweep_dead(self, is_alive: Callable[[Owner], bool] = process_is_alive) -> list[str]:
+        """End runs left RUNNING by processes that are gone, as KILLED. Runs that name no owner are left alone."""
+        ended = []
+        for run in self._search("attributes.status = 'RUNNING'"):
+            owner = owner_from_tags(run.data.tags)
+            if owner is not None and not is_alive(owner):
+                self.client.set_tag(run.info.run_id, "pivotrl.ended_by", "sweep: its process was gone")
+                self.client.set_terminated(run.info.run_id, "KILLED")
+                ended.append(run.info.run_id)
+        return ended
+
+    def register_model(
+        self, name: str, pointer: Mapping[str, Json], run_id: str, lineage: Mapping[str, Json], alias: str = ""
+    ) -> str:
+        """Register a child's model by a pointer to where its weights lie. Returns the version."""
+        return register(self.client, name, pointer, run_id, lineage, alias)
+
+    def find_parent(self, run_id: str) -> str | None:
+        """MLflow id of the parent of a flow run."""
+        runs = self._search(f"tags.`{RUN_TAG}` = '{run_id}'")
+        return runs[0].info.run_id if runs else None
+
+    def _begin(
+        self, key: Mapping[str, str], name: str, tags: Mapping[str, str], provenance: Mapping[str, Json],
+        parameters: Mapping[str, str], child: bool,
+    ) -> str:  # fmt: skip
+        every = {**tags, **provenance_tags(provenance), **current_owner().tags()}
+        condition = " and ".join(f"tags.`{tag}` = '{value}'" for tag, value in key.items())
+        found = [run for run in self._search(condition) if (PARENT_TAG in run.data.tags) == child]
+        if found:
+            run = found[0]
+            self.client.update_run(run.info.run_id, status="RUNNING")
+            for tag, value in every.items():
+                self.client.set_tag(run.info.run_id, tag, value)
+        else:
+            run = self.client.create_run(self.experiment_id, tags=every, run_name=name)
+        self._log_parameters(run.info.run_id, parameters, run.data.params)
+        if provenance.get("diff"):
+            self.client.log_text(run.info.run_id, str(provenance["diff"]), "provenance/dirty.diff")
+        return str(run.info.run_id)
+
+    def _log_parameters(self, run_id: str, parameters: Mapping[str, str], known: Mapping[str, str]) -> None:
+        from mlflow.entities import Param
+
+        new = {key: value for key, value in parameters.items() if key not in known}
+        for chunk in split(new, MAX_PARAMS):
+            self.client.log_batch(run_id, params=[Param(key, value) for key, value in chunk])
+
+    def _log_folder(self, run_id: str, folder: Path) -> None:
+        """Small files for people only: weights and Parquet lie in DVC."""
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in ARTIFACT_SUFFIXES and path.is_file() and path.stat().st_size <= MAX_ARTIFACT_BYTES:
+                where = path.parent.relative_to(folder).as_posix()
+                self.client.log_artifact(run_id, str(path), None if where == "." else where)
+
+    def _search(self, condition: str) -> list[Any]:
+        found: list[Any] = []
+        token: str | None = None
+        while True:
+            page = self.client.search_runs([self.experiment_id], condition, max_results=1000, page_token=token)
+            found.extend(page)
+            token = page.token
+            if not token:
+                return found

@@ -1,0 +1,115 @@
+"""Private git worktrees: a run that overrides anything works in one, so the user's checkout stays as it is.
+
+A worktree stands on a commit, carries the uncommitted changes of the checkout over, has parameters of its own, and
+shares DVC's cache (a reproduction has a cache of its own, so that nothing is compared with itself). Beside each lies
+the lock file of the process that owns it; one whose owner is dead is swept.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pivotrl_core.files import write_json, write_text
+from tasks.lock import read_holder
+from tasks.locked import LOCK_NAME
+from tasks.processes import this_process
+from tasks.provenance import Snapshot
+from tasks.repository import GitError, Repository
+from tasks.settings import State
+
+PULLED = Path("data") / "pulled"
+
+
+@contextmanager
+def private_worktree(
+    checkout: Path,
+    state: State,
+    run_id: str,
+    snapshot: Snapshot,
+    files: Mapping[str, str],
+    cache: Path | None = None,
+) -> Iterator[Path]:
+    """A worktree that exists while the block runs.
+
+    Args:
+        checkout: Any checkout of the repository.
+        state: Its state folder.
+        run_id: Names the worktree.
+        snapshot: Commit to stand on, and changes to apply.
+        files: Texts written over what the commit has, by path (params.yaml, graph.yaml, dvc.lock).
+        cache: DVC cache to use instead of the shared one.
+    """
+    root = state.worktrees / run_id
+    owner = _owner_file(root)
+    state.worktrees.mkdir(parents=True, exist_ok=True)
+    write_json(owner, {**this_process().to_json(), "run_id": run_id})
+    try:
+        _create(checkout, root, snapshot)
+        for name, text in files.items():
+            write_text(root / name, text)
+        _configure_dvc(checkout, root, cache or state.cache)
+        yield root
+    finally:
+        remove_worktree(checkout, root)
+
+
+def _create(checkout: Path, root: Path, snapshot: Snapshot) -> None:
+    repository = Repository(checkout)
+    # Hooks are the user's: a worktree of ours is no checkout of theirs.
+    repository.git("-c", "core.hooksPath=/dev/null", "worktree", "add", "--quiet", "--detach", str(root), snapshot.commit)
+    if snapshot.diff:
+        Repository(root).git("apply", "--binary", "--whitespace=nowarn", "-", data=snapshot.diff)
+
+
+def _configure_dvc(checkout: Path, root: Path, cache: Path) -> None:
+    """Local settings: the cache, links instead of copies, and the checkout's own local settings and folder remotes."""
+    from configobj import ConfigObj
+
+    shared, local = ConfigObj(str(checkout / ".dvc" / "config")), checkout / ".dvc" / "config.local"
+    settings = ConfigObj(str(local)) if local.is_file() else ConfigObj()
+    for section, values in [*shared.items(), *list(settings.items())]:
+        url = values.get("url", "") if section.startswith("'remote") or section.startswith("remote") else ""
+        if url and "://" not in url and not Path(url).is_absolute():
+            settings.setdefault(section, {})["url"] = str((checkout / ".dvc" / url).resolve())
+    settings.setdefault("cache", {}).update({"dir": str(cache), "type": "reflink,hardlink,copy"})
+    settings.filename = str(root / ".dvc" / "config.local")
+    (root / ".dvc").mkdir(exist_ok=True)
+    settings.write()
+
+
+def seed_from(checkout: Path, root: Path) -> None:
+    """Give a worktree what the checkout has already: its dvc.lock and the pulled data, so that only news is fetched."""
+    if (checkout / LOCK_NAME).is_file():
+        shutil.copyfile(checkout / LOCK_NAME, root / LOCK_NAME)
+    if (checkout / PULLED).is_dir():
+        shutil.copytree(checkout / PULLED, root / PULLED, dirs_exist_ok=True)
+
+
+def remove_worktree(checkout: Path, root: Path) -> None:
+    """Remove a worktree and its registration, in whatever state it is."""
+    shutil.rmtree(root, ignore_errors=True)
+    try:
+        Repository(checkout).git("worktree", "prune")
+    except (GitError, subprocess.SubprocessError):
+        return  # the owner file stays, so the next sweep tries again
+    _owner_file(root).unlink(missing_ok=True)
+
+
+def sweep_worktrees(checkout: Path, state: State) -> list[str]:
+    """Remove worktrees whose owner is dead. Returns their names."""
+    swept = []
+    for owner in sorted(state.worktrees.glob("*.owner.json")):
+        holder = read_holder(owner)
+        if holder is None or holder.process.is_dead():
+            root = state.worktrees / owner.name.removesuffix(".owner.json")
+            remove_worktree(checkout, root)
+            swept.append(root.name)
+    return swept
+
+
+def _owner_file(root: Path) -> Path:
+    return root.with_name(f"{root.name}.owner.json")

@@ -1,0 +1,85 @@
+"""DVC is asked once for the whole graph, and stages run as supervised children."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tasks.graph import (
+    GraphError,
+    Outcome,
+    Workplace,
+    commit_pull,
+    fetch_outputs,
+    is_changed,
+    push,
+    query_graph,
+    run_stage,
+    stage_digest,
+)
+from tasks.locked import read_lock
+from tasks.settings import State, child_environment
+from tasks.supervision import StageFailedError
+
+from .conftest import calls, pull_text
+
+
+def _place(root: Path) -> Workplace:
+    state = State(root / ".state")
+    return Workplace(root, child_environment(root, state, offline=True), state.runs / "r" / "logs")
+
+
+def test_the_query_lists_stages_in_order_with_what_is_changed(checkout: Path) -> None:
+    pull_text(checkout, a="one two")
+    graph = query_graph(checkout)
+    assert [status.name for status in graph] == ["pull", "candidates", "train@sft-0", "train@pivotrl-0", "compare"]
+    assert [status.frozen for status in graph] == [True, False, False, False, False]
+    assert all(status.changed for status in graph)
+    assert graph[2].deps == ("candidates", "pull")
+    assert graph[2].outs == ("models/sft-0", "reports/train/sft-0")
+
+
+def test_a_stage_runs_once_then_is_unchanged_then_comes_back_from_the_run_cache(checkout: Path) -> None:
+    place = _place(checkout)
+    pull_text(checkout, a="one two")
+    assert commit_pull(place)
+    assert not commit_pull(place)
+    digest = stage_digest(checkout, "candidates")
+    assert run_stage(place, "candidates") is Outcome.RAN
+    assert read_lock(checkout / "dvc.lock")["candidates"].digest == digest
+    assert not is_changed(checkout, "candidates")
+    assert run_stage(place, "candidates") is Outcome.UNCHANGED
+    (checkout / "data" / "candidates" / "report.json").unlink()
+    assert is_changed(checkout, "candidates")
+    assert run_stage(place, "candidates") is Outcome.RESTORED
+    assert calls(checkout) == ["candidates"]
+    assert run_stage(place, "candidates", force=True) is Outcome.RAN
+
+
+def test_the_exit_code_of_the_program_inside_dvc_comes_through(checkout: Path) -> None:
+    place = _place(checkout)
+    pull_text(checkout, a="one", **{"break": ""})
+    commit_pull(place)
+    run_stage(place, "candidates")
+    with pytest.raises(StageFailedError, match="the row is wrong") as caught:
+        run_stage(place, "train@sft-0")
+    assert caught.value.code == caught.value.exit_code == 65
+    assert not caught.value.retryable
+
+
+def test_pulled_data_go_to_the_remote_and_come_back_by_hash(checkout: Path) -> None:
+    place = _place(checkout)
+    pull_text(checkout, a="one two")
+    commit_pull(place)
+    push(place, ["pull"])
+    (checkout / "data" / "pulled" / "a").unlink()
+    fetch_outputs(place, ["pull"])
+    assert (checkout / "data" / "pulled" / "a").read_text() == "one two"
+
+
+def test_a_graph_that_makes_no_sense_is_a_clear_error(checkout: Path) -> None:
+    (checkout / "graph.yaml").write_text("trains: {}\n")
+    (checkout / "dvc.yaml").write_text("stages: {x: {nonsense: 1}}\n")
+    with pytest.raises(GraphError, match="dvc.yaml"):
+        query_graph(checkout)

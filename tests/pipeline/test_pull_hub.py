@@ -1,0 +1,121 @@
+"""The hub source, against a small server that speaks the part of the hub's protocol that a download uses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COMMIT = "c" * 40
+FILES = {"a.jsonl": b'{"a": 1}\n', "warmup/b.jsonl": b'{"b": 2}\n', "README.md": b"not data"}
+PULL = """
+import sys
+from pathlib import Path
+from pivotrl_core.errors import PivotRLError
+from tasks.pull import HubSource, pull
+try:
+    manifest = pull(HubSource("team/data", sys.argv[1]), Path(sys.argv[2]))
+except PivotRLError as error:
+    print(type(error).__name__, error)
+else:
+    print(manifest.revision, *(file.origin_key for file in manifest.files))
+"""
+
+
+class Hub(BaseHTTPRequestHandler):
+    """Answers for one data set with one commit, `main`."""
+
+    asked: list[str] = []  # noqa: RUF012
+    down = False
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        path = self.path.split("?")[0]
+        self.asked.append(f"{self.command} {path}")
+        api, resolve = "/api/datasets/team/data", f"/datasets/team/data/resolve/{COMMIT}/"
+        if self.down:
+            return self._send(503, b"")
+        if path in (f"{api}/revision/main", f"{api}/revision/{COMMIT}"):
+            siblings = [{"rfilename": name} for name in FILES]
+            return self._send_json({"id": "team/data", "sha": COMMIT, "siblings": siblings})
+        if path.startswith(f"{api}/tree/{COMMIT}"):
+            return self._send_json(
+                [
+                    {"type": "file", "path": n, "size": len(b), "oid": hashlib.sha1(b).hexdigest()}
+                    for n, b in FILES.items()
+                ]
+            )
+        if path.startswith(resolve):
+            body = FILES[path.removeprefix(resolve)]
+            return self._send(200, body, {"ETag": f'"{hashlib.sha1(body).hexdigest()}"', "X-Repo-Commit": COMMIT})
+        code = "RevisionNotFound" if path.startswith(api) else "RepoNotFound"
+        return self._send(404, b"{}", {"X-Error-Code": code})
+
+    def _send_json(self, value: Any) -> None:
+        self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def hub() -> Iterator[str]:
+    Hub.asked.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def pull_in_process(revision: str, tmp_path: Path, **environment: str) -> str:
+    """In a process of its own: the hub's client reads its environment when it is imported."""
+    import os
+
+    clean = {n: v for n, v in os.environ.items() if not n.startswith("HF_")}
+    env = {**clean, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
+           **environment}  # fmt: skip
+    command = [sys.executable, "-c", PULL, revision, str(tmp_path / "pulled")]
+    done = subprocess.run(command, env=env, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_branch_is_resolved_to_a_commit_and_only_data_is_downloaded_once(hub, tmp_path):
+    assert pull_in_process("main", tmp_path, HF_ENDPOINT=hub) == f"{COMMIT} a.jsonl warmup/b.jsonl"
+    downloads = [path for path in Hub.asked if path.startswith("GET /datasets/")]
+    assert len(downloads) == 2
+    Hub.asked.clear()
+    assert pull_in_process("main", tmp_path, HF_ENDPOINT=hub) == f"{COMMIT} a.jsonl warmup/b.jsonl"
+    assert [path for path in Hub.asked if path.startswith("GET /datasets/")] == []
+
+
+def test_a_commit_in_the_cache_needs_no_network_and_a_branch_says_what_to_do(hub, tmp_path):
+    pull_in_process("main", tmp_path, HF_ENDPOINT=hub)
+    assert pull_in_process(COMMIT, tmp_path, HF_ENDPOINT=hub, HF_HUB_OFFLINE="1").startswith(COMMIT)
+    said = pull_in_process("main", tmp_path, HF_ENDPOINT=hub, HF_HUB_OFFLINE="1")
+    assert said.startswith("ConfigError hub data set team/data at main")
+    assert "unset HF_HUB_OFFLINE" in said
+
+
+def test_an_unknown_revision_is_a_configuration_error(hub, tmp_path):
+    said = pull_in_process("no-such-branch", tmp_path, HF_ENDPOINT=hub)
+    assert said.startswith("ConfigError hub data set team/data at no-such-branch: not found; check hub.repo")

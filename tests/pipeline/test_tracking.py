@@ -1,0 +1,168 @@
+"""The tracking adapter against a real SQLite MLflow."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tasks.tracking.liveness import Owner, current_owner, process_is_alive
+from tasks.tracking.parameters import flatten
+from tasks.tracking.rebuild import rebuild
+from tasks.tracking.recorder import Input
+from tasks.tracking.tracker import Tracker
+from tests.report_files import write_reports
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
+
+CONFIG = {
+    "model": {"kind": "bundled"},
+    "warmup": {"learning_rate": 1e-4, "folder": "/home/somebody/data/warm.jsonl"},
+    "arms": {"pivotrl": {"select": {"rule": "pivots", "lambda_diff": 0.6}}},
+    "seeds": [0],
+}
+PROVENANCE = {"commit": "abc", "dirty": True, "diff": "- old\n+ new\n", "versions": {"torch": "2"}}
+
+
+@pytest.fixture
+def tracker(tmp_path: Path) -> Tracker:
+    return Tracker(f"sqlite:///{tmp_path}/state/mlflow.db", "test")
+
+
+def test_a_child_hangs_under_its_parent_and_carries_its_arms_parameters(tracker: Tracker):
+    parent = tracker.start_run("run-1", "demo", CONFIG, PROVENANCE)
+    recorder = tracker.start_child(parent, "pivotrl", 0, PROVENANCE)
+    recorder.log_inputs([Input("train", "d41d8cd98f00b204e9800998ecf8427e.dir", "data/pulled/train")])
+    recorder.finish()
+    child = tracker.client.get_run(recorder.run_id)
+    assert child.data.tags["mlflow.parentRunId"] == parent
+    assert child.data.params["select.lambda_diff"] == "0.6"
+    assert child.data.params["warmup.folder"] == ".../warm.jsonl"
+    assert child.data.tags["mlflow.source.git.commit"] == "abc"
+    assert child.data.tags["pivotrl.dirty"] == "true"
+    assert child.inputs.dataset_inputs[0].dataset.digest == "d41d8cd98f00b204e9800998ecf8427e.dir"
+    assert [one.path for one in tracker.client.list_artifacts(recorder.run_id, "provenance")] == ["provenance/dirty.diff"]
+
+
+def test_an_mlflow_run_id_in_the_environment_changes_nothing(tracker: Tracker, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MLFLOW_RUN_ID", "0" * 32)
+    parent = tracker.start_run("run-1", "demo", CONFIG)
+    recorder = tracker.start_child(parent, "pivotrl", 0)
+    recorder.log_metrics(0, {"train/reward_mean": 0.5})
+    recorder.finish()
+    assert tracker.client.get_run(recorder.run_id).data.metrics == {"train/reward_mean": 0.5}
+
+
+def test_a_resumed_stage_logs_no_step_twice(tracker: Tracker):
+    parent = tracker.start_run("run-1", "demo", CONFIG)
+    first = tracker.start_child(parent, "pivotrl", 0)
+    for step in range(5):
+        first.log_metrics(step, {"train/reward_mean": step / 10})
+    first.flush()
+    assert tracker.start_run("run-1", "demo", CONFIG) == parent
+    again = tracker.start_child(parent, "pivotrl", 0)
+    assert again.run_id == first.run_id
+    for step in range(3, 8):
+        again.log_metrics(step, {"train/reward_mean": step / 10})
+    again.log_report({"stage": "train", "metrics": {"train/reward_mean": 0.7, "cost/rollout_turns": 64.0}})
+    again.log_report({"stage": "train", "metrics": {"train/reward_mean": 0.7, "cost/rollout_turns": 64.0}})
+    again.finish()
+    history = tracker.client.get_metric_history(again.run_id, "train/reward_mean")
+    assert [point.step for point in sorted(history, key=lambda p: p.step)] == list(range(8))
+    for name in ("train/reward_mean_final", "cost/train_rollout_turns"):
+        assert len(tracker.client.get_metric_history(again.run_id, name)) == 1
+
+
+def test_a_metric_that_is_no_number_is_nan_and_named(tracker: Tracker):
+    recorder = tracker.start_child(tracker.start_run("run-1", "demo", CONFIG), "pivotrl", 0)
+    recorder.log_report({"metrics": {"eval/drift/kl_neutral": None, "eval/x": 0.25}})
+    recorder.finish()
+    run = tracker.client.get_run(recorder.run_id)
+    assert math.isnan(run.data.metrics["eval/drift/kl_neutral"])
+    assert run.data.metrics["eval/x"] == 0.25
+    assert run.data.tags["pivotrl.not_finite"] == "eval/drift/kl_neutral@0=nan"
+
+
+def test_runs_of_dead_processes_are_killed_and_live_ones_are_left(tracker: Tracker):
+    alive = tracker.start_run("alive", "alive", CONFIG)
+    dead = tracker.start_run("dead", "dead", CONFIG)
+    tracker.client.set_tag(dead, "pivotrl.owner.started", "1.00")
+    assert tracker.sweep_dead() == [dead]
+    assert tracker.client.get_run(dead).info.status == "KILLED"
+    assert tracker.client.get_run(alive).info.status == "RUNNING"
+
+
+def test_a_process_is_told_from_another_one_with_its_pid():
+    owner = current_owner()
+    assert process_is_alive(owner)
+    assert not process_is_alive(Owner(owner.host, owner.pid, "1.00"))
+    assert process_is_alive(Owner("another-host", owner.pid, "1.00"))
+
+
+def test_the_table_is_the_description_and_weights_are_no_artifact(tracker: Tracker, tmp_path: Path):
+    folder = tmp_path / "report"
+    (folder / "figures").mkdir(parents=True)
+    (folder / "figures/curve.png").write_bytes(b"png")
+    (folder / "model.safetensors").write_bytes(b"weights")
+    parent = tracker.start_run("run-1", "demo", CONFIG)
+    tracker.finish_run(parent, "FINISHED", "| a | b |", folder)
+    run = tracker.client.get_run(parent)
+    assert run.data.tags["mlflow.note.content"] == "| a | b |"
+    assert run.info.status == "FINISHED"
+    assert [one.path for one in tracker.client.list_artifacts(parent)] == ["figures"]
+
+
+def test_a_model_is_registered_once_as_a_pointer_with_its_lineage(tracker: Tracker):
+    recorder = tracker.start_child(tracker.start_run("run-1", "demo", CONFIG), "pivotrl", 0)
+    pointer = {"path": "models/pivotrl/0", "md5": "0" * 32}
+    for _ in range(2):
+        version = tracker.register_model("helpdesk", pointer, recorder.run_id, {"pool": "abc"}, alias="last-good")
+    assert version == "1"
+    found = tracker.client.get_model_version_by_alias("helpdesk", "last-good")
+    assert found.run_id == recorder.run_id
+    assert found.tags["pivotrl.lineage.pool"] == "abc"
+    assert found.tags["pivotrl.pointer.path"] == "models/pivotrl/0"
+    assert found.source.endswith("/artifacts/model")
+
+
+def test_parameters_are_plain_text_whatever_the_spelling():
+    assert flatten({"a": {"b": 1e-05}}) == flatten({"a": {"b": 0.00001}}) == {"a.b": "1e-05"}
+    assert flatten({"x": [1, "b"], "y": None, "z": True}) == {"x": '[1,"b"]', "y": "null", "z": "true"}
+    assert len(flatten({"long": "x" * 10_000})["long"]) <= 6000
+    with pytest.raises(TypeError, match=r"parameter a\.b: object"):
+        flatten({"a": {"b": object()}})
+
+
+def test_four_processes_may_open_a_fresh_database_at_once(tmp_path: Path):
+    program = (
+        "import sys; from tasks.tracking.tracker import Tracker\n"
+        "tracker = Tracker(sys.argv[1], 'shared'); parent = tracker.start_run(sys.argv[2], 'run', {})\n"
+        "recorder = tracker.start_child(parent, 'base', 0); recorder.log_metrics(0, {'eval/x': 1.0}); recorder.finish()\n"
+    )
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", program, uri, f"run-{n}"], env=environment, stderr=subprocess.PIPE)
+        for n in range(4)
+    ]
+    errors = [process.communicate(timeout=180)[1].decode() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, errors
+    tracker = Tracker(uri, "shared")
+    assert all(tracker.find_parent(f"run-{n}") for n in range(4))
+
+
+def test_everything_can_be_rebuilt_from_the_reports_and_twice_adds_nothing(tracker: Tracker, tmp_path: Path):
+    root = write_reports(tmp_path / "checkout")
+    parent = rebuild(tracker, root, "run-1")
+    assert rebuild(tracker, root, "run-1") == parent
+    children = tracker.client.search_runs([tracker.experiment_id], f"tags.`mlflow.parentRunId` = '{parent}'")
+    assert sorted(run.info.run_name for run in children) == ["base-0", "pivotrl-0", "sft-0"]
+    (pivotrl,) = (run for run in children if run.info.run_name == "pivotrl-0")
+    assert len(tracker.client.get_metric_history(pivotrl.info.run_id, "train/reward_mean")) == 24
+    assert pivotrl.data.metrics["cost/profile_rollout_turns"] == 303 * 8
+    assert "embedded, n = 32" in tracker.client.get_run(parent).data.tags["mlflow.note.content"]

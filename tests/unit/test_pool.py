@@ -1,0 +1,72 @@
+"""A pool holds what the rule kept; its drop report accounts for every other candidate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pivotrl_core.errors import NoPivotsError
+from pivotrl_core.pivots.pool import build_pool, read_drops, read_pool, write_pool
+from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
+from pivotrl_core.pivots.selection import Pivots
+from pivotrl_core.types import Candidate, Message, Role, Split, Verdict
+
+
+def candidate(number: int, split: Split = Split.TRAIN, domain: str = "tool") -> Candidate:
+    state = (Message(Role.USER, f"Question {number}."),)
+    return Candidate(state, (), Message(Role.ASSISTANT, "Answer."), f"t{number}", 0, domain, split)
+
+
+def profiled(number: int, successes: int, split: Split = Split.TRAIN, domain: str = "tool") -> ProfileRow:
+    verdicts = tuple(Verdict(float(i < successes), "why \ud800", {"similarity": 0.5}) for i in range(4))
+    return ProfileRow(candidate(number, split, domain), verdicts)
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> pd.DataFrame:
+    rows = [profiled(0, 0), profiled(1, 1), profiled(2, 2, domain="software"), profiled(3, 4)]
+    rows.append(profiled(4, 1, split=Split.TEST))
+    write_profile(tmp_path / "profile.parquet", rows)
+    return read_profile(tmp_path / "profile.parquet")
+
+
+def test_a_profile_row_has_successes_mean_and_population_variance(profile: pd.DataFrame) -> None:
+    assert list(profile["successes"]) == [0, 1, 2, 4, 1]
+    assert list(profile["mu"]) == [0.0, 0.25, 0.5, 1.0, 0.25]
+    assert list(profile["sigma2"]) == [0.0, 0.1875, 0.25, 0.0, 0.1875]
+    assert '"reward":1.0' in profile["components"][1]
+
+
+def test_every_candidate_is_in_the_pool_or_in_the_drop_report(profile: pd.DataFrame, tmp_path: Path) -> None:
+    everything = [candidate(i) for i in range(4)] + [candidate(4, Split.TEST), candidate(5), candidate(6, Split.TEST)]
+    pool = build_pool(profile, Pivots(0.6), candidates=everything)
+    report = pool.report
+    assert (report["candidates"], report["kept"], report["dropped"]) == (7, 2, 5)
+    assert report["dropped_by_reason"] == {"all_failed": 1, "all_succeeded": 1, "not_profiled": 1, "split_test": 2}
+    assert report["by_domain"] == {
+        "software": {"profiled": 1, "kept": 1},
+        "tool": {"profiled": 3, "kept": 1},
+    }
+    histogram = {"mu": [0.0, 0.25, 0.5, 0.75, 1.0], "profiled": [1, 1, 1, 0, 1], "kept": [0, 1, 1, 0, 0]}
+    assert report["mean_reward_histogram"] == histogram
+    write_pool(tmp_path, pool)
+    rows = read_pool(tmp_path / "pool.parquet")
+    assert [row.candidate for row in rows] == [candidate(1), candidate(2, domain="software")]
+    assert [(row.k, row.successes, row.mu, row.sigma2) for row in rows] == [(4, 1, 0.25, 0.1875), (4, 2, 0.5, 0.25)]
+    drops = read_drops(tmp_path / "drops.parquet")
+    assert len(rows) + len(drops) == len(everything)
+    assert set(drops["candidate_id"]) | {row.candidate.id for row in rows} == {one.id for one in everything}
+
+
+def test_no_pivots_left_stops_and_says_which_condition_removed_what(profile: pd.DataFrame) -> None:
+    with pytest.raises(NoPivotsError, match=r"all_failed removed 1, all_succeeded removed 1, mu_not_below_lambda rem"):
+        build_pool(profile, Pivots(0.1))
+
+
+def test_a_pool_file_is_the_same_bytes_twice(profile: pd.DataFrame, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_pool(tmp_path / name, build_pool(profile, Pivots(0.6)))
+    for file in ("pool.parquet", "drops.parquet"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()

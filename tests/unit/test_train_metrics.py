@@ -1,0 +1,65 @@
+"""Metrics of a step, worked out by hand, and the merging of equal actions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from pivotrl_core.grpo.duplicates import merge_equal_actions
+from pivotrl_core.grpo.loss import RatioRecord
+from pivotrl_core.grpo.metrics import METRICS, group_metrics, ratio_metrics, token_metrics
+
+
+def test_group_metrics_are_their_formulas() -> None:
+    # groups: (1, 0) std 1/2, mixed; (1, 1) and (0.5, 0.5) constant
+    rewards = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.5, 0.5]])
+    advantages = torch.tensor([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
+    metrics = group_metrics(rewards, advantages, torch.tensor([[1, 2], [3, 4], [5, 6]]))
+    assert metrics == pytest.approx(
+        {
+            "train/reward_mean": 4 / 6,
+            "train/group_reward_std": 0.5 / 3,
+            "train/zero_variance_share": 2 / 3,
+            "train/mixed_share": 1 / 3,
+            "train/advantage_abs_mean": 2 / 6,
+            "train/action_length_mean": 3.5,
+        }
+    )
+
+
+def test_ratio_and_token_metrics_are_shares_and_means() -> None:
+    metrics = ratio_metrics(RatioRecord(4.0, 5.0, 2.0, 1.0, 2.0, 1.0)) | token_metrics(6.0, 1.0, 4.0)
+    assert metrics == {
+        "train/ratio_mean": 1.25,
+        "train/ratio_max": 2.0,
+        "train/clip_low_share": 0.25,
+        "train/clip_high_share": 0.5,
+        "train/capped_share": 0.25,
+        "train/kept_share": 0.25,
+        "train/entropy": 1.5,
+        "train/kl": 0.25,
+    }
+
+
+def test_every_metric_is_defined_once() -> None:
+    produced = {
+        *group_metrics(torch.ones(1, 2), torch.zeros(1, 2), torch.ones(1, 2, dtype=torch.long)),
+        *ratio_metrics(RatioRecord()),
+        *token_metrics(0.0, 0.0, 1.0),
+    }
+    names = [metric.name for metric in METRICS]
+    assert len(names) == len(set(names))
+    assert set(names) == produced
+
+
+def test_equal_actions_are_merged_in_order_with_their_advantages_summed() -> None:
+    merged = merge_equal_actions([[5, 6], [7], [5, 6], [5]], torch.tensor([1.0, -0.5, 1.0, -1.5]))
+    assert merged.action_ids == ((5, 6), (7,), (5,))
+    assert merged.first_U.tolist() == [0, 1, 3]
+    assert merged.multiplicity_U.tolist() == [2.0, 1.0, 1.0]
+    assert merged.advantages_U.tolist() == [2.0, -0.5, -1.5]
+
+
+def test_equal_actions_with_advantages_of_opposite_sign_stay_apart() -> None:
+    merged = merge_equal_actions([[5], [5], [5]], torch.tensor([1.0, -1.0, 0.5]))
+    assert merged.advantages_U.tolist() == [1.5, -1.0]

@@ -1,0 +1,255 @@
+"""Chat rows come out as trajectories; every defect is a drop with file, line, field and reason; the counts add up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pivotrl_core.errors import DataError, TooManyDropsError
+from pivotrl_core.trajectories.drops import Drop, DropReason, DropReport
+from pivotrl_core.trajectories.inspection import inspect_file
+from pivotrl_core.trajectories.loading import iterate_trajectories, load_trajectories, trajectory_files
+from pivotrl_core.trajectories.splits import split_of
+from pivotrl_core.trajectories.thinking import split_thinking
+from pivotrl_core.trajectories.validation import Limits
+from pivotrl_core.types import Role, Split, ToolCall, Trajectory
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder of real files is absent")
+
+USER = {"role": "user", "content": "Where is my order?"}
+CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"id": "A1"}'}}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "on its way"}
+ANSWER = {"role": "assistant", "content": "It is on its way."}
+TOOL = {"type": "function", "function": {"name": "find", "parameters": {"type": "object", "properties": {}}}}
+
+
+def calling(*calls: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
+
+
+def function(name: Any, arguments: Any) -> dict[str, Any]:
+    return {"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def chat(*messages: Any, **more: Any) -> dict[str, Any]:
+    return {"messages": list(messages), "tools": [TOOL], **more}
+
+
+GOOD = chat(USER, calling(CALL), RESULT, ANSWER)
+
+
+def read(path: Path, *rows: Any, **limits: int) -> tuple[list[Trajectory], DropReport]:
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    report = DropReport()
+    kept = list(iterate_trajectories([path], report, Limits(**limits)))
+    assert report.read == report.kept + len(report.drops) == len(kept) + sum(report.by_reason().values())
+    return kept, report
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "rows.jsonl"
+
+
+def test_a_chat_row_is_read_with_its_calls_results_and_tools(file: Path) -> None:
+    [trajectory], report = read(file, GOOD)
+    roles = [message.role for message in trajectory.messages]
+    assert roles == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT]
+    assert trajectory.messages[1].tool_calls == (ToolCall("find", '{"id": "A1"}', "c1"),)
+    assert trajectory.messages[2].tool_call_id == "c1"
+    assert [tool.name for tool in trajectory.tools] == ["find"]
+    assert report.drops == []
+
+
+def test_the_older_function_call_form_is_read(file: Path) -> None:
+    row = {
+        "messages": [
+            USER,
+            {"role": "assistant", "content": None, "function_call": {"name": "find", "arguments": "{}"}},
+            {"role": "function", "name": "find", "content": "on its way"},
+            ANSWER,
+        ],
+        "functions": [{"name": "find", "parameters": {}}],
+    }
+    [trajectory], _ = read(file, row)
+    assert trajectory.messages[1].tool_calls == (ToolCall("find", "{}"),)
+    assert trajectory.messages[2].role is Role.TOOL
+    assert trajectory.tools[0].name == "find"
+
+
+def test_content_parts_are_joined_and_objects_become_argument_text(file: Path) -> None:
+    parts = {"role": "user", "content": [{"type": "text", "text": "Where is "}, {"type": "text", "text": "it?"}]}
+    [trajectory], _ = read(file, chat(parts, calling(function("find", {"id": "É"}))))
+    assert trajectory.messages[0].content == "Where is it?"
+    assert trajectory.messages[1].tool_calls[0].arguments == '{"id": "É"}'
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"role": "assistant", "content": "<think>hm</think>\n\nHere."},
+        {"role": "assistant", "content": "hm</think>Here."},
+        {"role": "assistant", "content": "Here.", "reasoning_content": "hm"},
+    ],
+)
+def test_thinking_is_kept_apart_from_what_was_said(file: Path, turn: dict[str, Any]) -> None:
+    [trajectory], _ = read(file, chat(USER, turn))
+    assert (trajectory.messages[1].thinking, trajectory.messages[1].content) == ("hm", "Here.")
+
+
+def test_thinking_that_never_ends_leaves_no_answer() -> None:
+    assert split_thinking("<think>and then") == ("and then", "")
+
+
+HUGE = {"id": "x" * 2000}
+DEFECTS: list[tuple[Any, DropReason, str]] = [
+    ('{"messages": [', DropReason.BROKEN_JSON, ""),
+    ('{"messages": NaN}', DropReason.BROKEN_JSON, ""),
+    ('{"messages": 1e999}', DropReason.BROKEN_JSON, ""),
+    ("[1, 2]", DropReason.WRONG_TYPE, ""),
+    ("[" * 5000, DropReason.TOO_DEEP, ""),
+    ('{"messages": ' + "[" * 200 + "]" * 200 + "}", DropReason.TOO_DEEP, ""),
+    ('{"messages": [{"role": "user", "content": "\\ud800"}]}', DropReason.LONE_SURROGATE, ""),
+    ({"text": "hello"}, DropReason.MISSING_FIELD, "messages"),
+    ({"messages": []}, DropReason.MISSING_FIELD, "messages"),
+    ({"messages": "hello"}, DropReason.WRONG_TYPE, "messages"),
+    (chat({"content": "hi"}), DropReason.MISSING_FIELD, "messages[0].role"),
+    (chat({"role": "user"}), DropReason.MISSING_FIELD, "messages[0].content"),
+    (chat({"role": "wizard", "content": "hi"}), DropReason.UNKNOWN_ROLE, "messages[0].role"),
+    (chat({"role": "user", "content": 7}, ANSWER), DropReason.WRONG_TYPE, "messages[0].content"),
+    (
+        chat({"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}, ANSWER),
+        DropReason.UNSUPPORTED_CONTENT,
+        "messages[0].content[0].type",
+    ),
+    (
+        chat(USER, calling(function("", "{}"))),
+        DropReason.UNNAMED_TOOL_CALL,
+        "messages[1].tool_calls[0].function.name",
+    ),
+    (
+        chat(USER, calling({"function": {"arguments": "{}"}})),
+        DropReason.UNNAMED_TOOL_CALL,
+        "messages[1].tool_calls[0].function.name",
+    ),
+    (chat(USER, calling(function("fly", "{}"))), DropReason.UNKNOWN_TOOL, "messages[1].tool_calls[0].name"),
+    (
+        chat(USER, calling(function("find", "{"))),
+        DropReason.ARGUMENTS_NOT_JSON,
+        "messages[1].tool_calls[0].arguments",
+    ),
+    (
+        chat(USER, calling(function("find", "[]"))),
+        DropReason.ARGUMENTS_NOT_JSON,
+        "messages[1].tool_calls[0].arguments",
+    ),
+    (
+        chat(USER, calling(function("find", HUGE))),
+        DropReason.OVERSIZED_ARGUMENT,
+        "messages[1].tool_calls[0].arguments",
+    ),
+    (chat(USER, {"role": "assistant", "content": " \n"}), DropReason.EMPTY_ASSISTANT_TURN, "messages[1]"),
+    (
+        chat(USER, {"role": "assistant", "content": "<think>hm</think> "}),
+        DropReason.EMPTY_ASSISTANT_TURN,
+        "messages[1]",
+    ),
+    (chat(USER), DropReason.NO_ASSISTANT_TURN, "messages"),
+    (chat(USER, RESULT, ANSWER), DropReason.ORPHAN_TOOL_RESULT, "messages[1]"),
+    (
+        chat(USER, calling(CALL), {**RESULT, "tool_call_id": "c9"}),
+        DropReason.ORPHAN_TOOL_RESULT,
+        "messages[2].tool_call_id",
+    ),
+    ({**GOOD, "tools": [{"function": {}}]}, DropReason.INVALID_TOOL, "tools[0].name"),
+    ({**GOOD, "tools": [TOOL, TOOL]}, DropReason.INVALID_TOOL, "tools[1].name"),
+    (GOOD, DropReason.DUPLICATE_CONTENT, ""),
+    (chat(USER, ANSWER, id="first"), DropReason.DUPLICATE_ID, "id"),
+]
+
+
+@pytest.mark.parametrize(("row", "reason", "field"), DEFECTS)
+def test_a_defect_is_a_drop_with_its_place_and_the_rows_around_it_are_kept(
+    file: Path, row: Any, reason: DropReason, field: str
+) -> None:
+    after = chat(USER, {"role": "assistant", "content": "Another one."})
+    kept, report = read(file, {**GOOD, "id": "first"}, row, after, max_argument_bytes=1000)
+    assert len(kept) == 2
+    [drop] = report.drops
+    assert (drop.file, drop.line, drop.reason, drop.field) == (file.as_posix(), 2, reason, field)
+    assert drop.remedy
+
+
+def test_a_row_of_no_known_format_says_what_its_keys_are(file: Path) -> None:
+    _, report = read(file, {"conversations": []})
+    assert report.drops[0].reason is DropReason.UNKNOWN_FORMAT
+    assert "conversations" in report.drops[0].detail
+
+
+def test_bytes_that_are_not_utf8_and_lines_over_the_limit_are_drops(file: Path) -> None:
+    file.write_bytes(b'{"a": "\xff"}\n' + b"x" * 5000 + b"\n" + json.dumps(GOOD).encode())
+    report = DropReport()
+    assert len(list(iterate_trajectories([file], report, Limits(max_line_bytes=2000)))) == 1
+    assert [(drop.line, drop.reason) for drop in report.drops] == [
+        (1, DropReason.NOT_UTF8),
+        (2, DropReason.OVERSIZED_LINE),
+    ]
+
+
+def test_a_json_list_is_read_and_a_byte_order_mark_is_no_defect(tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    file.write_text("\ufeff" + json.dumps([GOOD, {"messages": []}], indent=1), encoding="utf-8")
+    loaded = load_trajectories([file])
+    assert (len(loaded.trajectories), loaded.report.drops[0].line) == (1, 2)
+
+
+def test_equal_ids_in_two_files_are_two_rows(tmp_path: Path) -> None:
+    for name, text in (("a", "One."), ("b", "Two.")):
+        row = chat(USER, {"role": "assistant", "content": text}, id="0")
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row))
+    assert len(load_trajectories(trajectory_files(tmp_path)).trajectories) == 2
+
+
+def test_too_many_drops_stop_with_the_counts_and_no_rows_at_all_is_an_error(file: Path) -> None:
+    file.write_text("{\n" + json.dumps(GOOD))
+    assert load_trajectories([file], max_drop_share=0.5).report.share == 0.5
+    with pytest.raises(TooManyDropsError, match=r"1 of 2 rows were dropped.*broken_json"):
+        load_trajectories([file], max_drop_share=0.4)
+    file.write_text("")
+    with pytest.raises(DataError, match="no trajectory row"):
+        load_trajectories([file])
+
+
+def test_a_drop_reads_as_a_sentence() -> None:
+    drop = Drop("rows.jsonl", 3, DropReason.UNKNOWN_ROLE, "messages[0].role", "'wizard'")
+    assert str(drop).startswith("rows.jsonl:3 messages[0].role: unknown_role ('wizard'); use one of")
+
+
+def test_the_split_of_a_group_never_changes_and_follows_the_shares() -> None:
+    splits = [split_of(f"group {i}", 0.1, 0.2) for i in range(4000)]
+    assert splits == [split_of(f"group {i}", 0.1, 0.2) for i in range(4000)]
+    # Standard deviation of a share of 0.2 over 4000 groups: sqrt(.2 * .8 / 4000) = 0.0063; four of them are 0.025.
+    assert splits.count(Split.TEST) / 4000 == pytest.approx(0.2, abs=0.025)
+    assert splits.count(Split.VALIDATION) / 4000 == pytest.approx(0.1, abs=0.025)
+    assert {split_of(f"group {i}", 0.0, 0.0) for i in range(50)} == {Split.TRAIN}
+
+
+def test_inspection_counts_candidates_by_kind_and_lengths(file: Path) -> None:
+    file.write_text(json.dumps(GOOD) + "\n{\n")
+    report = inspect_file(file, lambda trajectory: [len(trajectory.messages), 10])
+    assert report.candidates_by_kind == {"tool_call": 1, "message": 1}
+    assert report.token_quantiles["1"] == 10.0
+    out = report.to_json()
+    assert (out["read"], out["kept"], out["dropped"], out["candidates"]) == (2, 1, 1, 2)
+
+
+@needs_shared
+def test_200_real_tau_bench_trajectories_are_read_whole() -> None:
+    report = inspect_file(SHARED / "trajectories" / "tau_bench" / "gpt-4o-airline.json")
+    assert (report.drops.read, report.drops.kept, report.groups) == (200, 200, 50)
+    assert report.candidates_by_kind == {"message": 1290, "tool_call": 1164}
