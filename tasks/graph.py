@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -57,6 +59,21 @@ class Workplace:
     logs: Path
 
 
+@contextmanager
+def _open_repo(root: Path) -> Iterator[Any]:
+    from dvc.repo import Repo
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # DVC's dependencies deprecate what DVC uses; nothing of ours
+        with Repo(str(root)) as repo:
+            yield repo
+
+
+def _load_stage(repo: Any, root: Path, name: str) -> Any:
+    """DVC takes a bare name for one of the working folder's dvc.yaml, so the file is named."""
+    return repo.stage.load_one(path=str(root / "dvc.yaml"), name=name)
+
+
 def query_graph(root: Path) -> list[StageStatus]:
     """Every stage in topological order, with whether DVC would run it as things stand.
 
@@ -64,10 +81,9 @@ def query_graph(root: Path) -> list[StageStatus]:
     """
     import networkx
     from dvc.exceptions import DvcException
-    from dvc.repo import Repo
 
     try:
-        with Repo(str(root)) as repo, repo.lock:
+        with _open_repo(root) as repo, repo.lock:
             stages = list(repo.index.stages)
             position = {stage: number for number, stage in enumerate(stages)}
             graph = repo.index.graph.reverse()
@@ -78,17 +94,15 @@ def query_graph(root: Path) -> list[StageStatus]:
 
 
 def _status(graph: Any, stage: Any, root: Path) -> StageStatus:
-    deps = tuple(sorted(str(dep.addressing) for dep in graph.successors(stage)))
+    deps = tuple(sorted(str(dep.name) for dep in graph.successors(stage)))
     outs = tuple(Path(out.fs_path).relative_to(root).as_posix() for out in stage.outs)
-    return StageStatus(str(stage.addressing), deps, outs, bool(stage.changed()), bool(stage.frozen))
+    return StageStatus(str(stage.name), deps, outs, bool(stage.changed()), bool(stage.frozen))
 
 
 def is_changed(root: Path, name: str) -> bool:
     """Whether DVC would run this one stage now."""
-    from dvc.repo import Repo
-
-    with Repo(str(root)) as repo, repo.lock:
-        return bool(repo.stage.load_one(name=name).changed())
+    with _open_repo(root) as repo, repo.lock:
+        return bool(_load_stage(repo, root, name).changed())
 
 
 def run_stage(
@@ -164,9 +178,7 @@ def restore(place: Workplace) -> None:
 
 def default_remote(root: Path) -> str | None:
     """Name of the default remote, None where there is none."""
-    from dvc.repo import Repo
-
-    with Repo(str(root)) as repo:
+    with _open_repo(root) as repo:
         name = repo.config["core"].get("remote")
     return str(name) if name else None
 
@@ -179,10 +191,9 @@ def collect_garbage(place: Workplace) -> None:
 def stage_digest(root: Path, name: str) -> str:
     """Digest of what a stage is about to run with; equals `LockedStage.digest` once it has."""
     from dvc.dependency.param import ParamsDependency
-    from dvc.repo import Repo
 
-    with Repo(str(root)) as repo:
-        stage = repo.stage.load_one(name=name)
+    with _open_repo(root) as repo:
+        stage = _load_stage(repo, root, name)
         stage.save_deps()
         params = {
             f"{dep.def_path}:{key}": value

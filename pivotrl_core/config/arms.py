@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
+from pivotrl_core.grpo.choices import AdvantageNormalisation, Baseline, KLEstimator, LossNormalisation, RatioLevel
 
 
 class PivotRule(Section):
@@ -115,7 +116,7 @@ class KLConfig(Section):
     """Weight and estimator of the KL term to the reference policy pi_0. Weight 0: no term, and no reference pass."""
 
     weight: float = Field(0.0, ge=0.0)
-    estimator: Literal["k1", "k2", "k3"] = "k3"
+    estimator: KLEstimator = KLEstimator.K3
 
 
 
@@ -131,10 +132,10 @@ class PolicyGradient(Section):
     group_size: int = Field(8, ge=2, description="G")
     temperature: float = Field(1.0, gt=0.0, le=4.0)
     max_tokens: PositiveInt = 48
-    baseline: Literal["mean", "leave-one-out"] = "mean"
-    scale: Literal["group-std", "none"] = "group-std"
-    loss: Literal["grpo", "dr-grpo", "dapo", "bnpo"] = "dapo"
-    ratio: Literal["token", "sequence"] = "token"
+    baseline: Baseline = Baseline.MEAN
+    advantage: AdvantageNormalisation = AdvantageNormalisation.GROUP_STD
+    loss: LossNormalisation = LossNormalisation.DAPO
+    ratio: RatioLevel = RatioLevel.TOKEN
     clip: ClipConfig = ClipConfig()
     kl: KLConfig = KLConfig()
     entropy_weight: float = Field(0.0, ge=0.0)

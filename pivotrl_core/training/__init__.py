@@ -1,0 +1,1 @@
+"""Training: the loops, the trainable policy, the optimiser, checkpoints with exact resume."""

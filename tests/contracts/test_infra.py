@@ -137,6 +137,14 @@ def test_the_s3_server_keeps_its_telemetry_and_admin_pages_off():
     assert {"-master.telemetry=false", "-admin.ui=false", "-webdav=false"} <= set(service("s3")["command"])
 
 
+def test_images_are_built_from_the_dependency_lock_alone():
+    lines = (INFRA / "Dockerfile.dockerignore").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == ["*", "!requirements"]
+    copied = re.findall(r"^COPY (\S+)", (INFRA / "Dockerfile").read_text(), re.MULTILINE)
+    assert copied == ["requirements"]
+    assert (ROOT / "requirements" / "model.lock").exists()
+
+
 def test_versions_agree_with_the_dependency_lock():
     lock = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "requirements" / "core.lock").read_text(), re.MULTILINE))
     dockerfile = (INFRA / "Dockerfile").read_text()

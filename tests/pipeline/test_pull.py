@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -22,6 +24,8 @@ from tasks.pull import EmbeddedSource, FolderSource, Manifest, PullSplit, S3Sour
 from tasks.pull.etag import multipart_etag
 from tasks.pull.origin import Listing, Origin, SourceObject, check_key, landing_path
 from tasks.pull.retry import retry
+
+pytest_plugins = ["tests.s3_server"]
 
 ROW = json.dumps({"messages": [{"role": "user", "content": "hello"}]}) + "\n"
 
@@ -180,11 +184,61 @@ def test_a_bucket_that_cannot_be_names_the_setting(s3_environment, tmp_path, buc
 def test_an_unreachable_server_is_temporary_and_tried_again(s3_environment, tmp_path, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     waits: list[float] = []
-    monkeypatch.setattr("tasks.pull.retry.time.sleep", waits.append)
     monkeypatch.setattr(retry, "__defaults__", ((0.5, 1.0), waits.append))
     with pytest.raises(TemporaryError, match="AWS_ENDPOINT_URL"):
         pull(S3Source("any-bucket"), tmp_path / "pulled")
     assert waits == [0.5, 1.0]
+
+
+class Stumbling(BaseHTTPRequestHandler):
+    """Answers a listing after as many failures as `failures` holds."""
+
+    failures: ClassVar[list[tuple[int, str]]] = []
+
+    def do_GET(self) -> None:
+        status, code = self.failures.pop(0) if self.failures else (200, "")
+        error = f"<Error><Code>{code}</Code></Error>"
+        found = "<Contents><Key>a.jsonl</Key><Size>1</Size><ETag>e</ETag></Contents>"
+        body = (error if code else f"<ListBucketResult>{found}</ListBucketResult>").encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def stumbling(s3_environment, monkeypatch):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Stumbling)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(retry, "__defaults__", ((0.0, 0.0, 0.0), lambda _: None))
+    yield Stumbling.failures
+    Stumbling.failures.clear()
+    server.shutdown()
+    server.server_close()
+
+
+def test_throttling_and_server_errors_are_tried_again(stumbling):
+    stumbling += [(503, "SlowDown"), (500, "InternalError"), (429, "TooManyRequests")]
+    assert [item.key for item in S3Source("bucket").open().list_objects(None).objects] == ["a.jsonl"]
+    assert stumbling == []
+
+
+def test_a_server_that_stays_down_is_a_temporary_error(stumbling):
+    stumbling += [(503, "SlowDown")] * 4
+    with pytest.raises(TemporaryError, match=r"s3://bucket/: the server answered 503 SlowDown"):
+        S3Source("bucket").open().list_objects(None)
+    assert stumbling == []
+
+
+def test_a_refusal_is_not_tried_again(stumbling):
+    stumbling += [(403, "AccessDenied")] * 2
+    with pytest.raises(ConfigError, match="s3:ListBucket"):
+        S3Source("bucket").open().list_objects(None)
+    assert len(stumbling) == 1
 
 
 def test_an_empty_prefix_folder_is_a_configuration_error(s3_environment, bucket, tmp_path):

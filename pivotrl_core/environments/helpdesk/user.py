@@ -29,7 +29,7 @@ _CLOSING_QUESTION = re.compile(r"(any|some)thing (else|more)|else (can )?i (can 
 _REQUEST = re.compile(r"\bplease (give|tell|send|share|provide|check)|\blet me know\b|\bi need (your|the|to know)\b")
 _NOT_FOUND = re.compile(r"\b(find|found|exist|match|wrong number)\b")
 _WAITING = re.compile(r"\b(let me|one moment|moment please|i will|i'll|checking|hold on|looking)\b")
-_DONE = re.compile(r"\b(done|cancell?ed|changed|updated|booked|moved|set|arrives|returned|cannot|can't)\b")
+_DONE = re.compile(r"\b(done|cancel+ed|changed|updated|booked|moved|set|arrives|returned|cannot|can't)\b")
 _YES_NO = re.compile(r"(^|[.!,] )(do|would|shall|should|is|are|can|may|did)\b[^.!,]*\?")
 
 

@@ -1,0 +1,92 @@
+"""Between messages and token ids: what a policy reads at a state, what an action is in tokens, and back.
+
+Text goes through the model's own chat template. A template that knows no tools (or the `compact` format) gets them in
+the system message, and tool results as user messages. A conversation is tokenised turn by turn at the borders of
+assistant turns, so that the ids of a state are a prefix of the ids of every later state, and an action that was sampled
+stays the ids that were sampled. Where a template rewrites earlier turns (it strips thinking, say), the rest of the
+text is tokenised as one piece from there: longer, never wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from pivotrl_core.types import Action, Message, Role, Tool, tools_to_json
+from pivotrl_core.verifiers.formatting import ToolFormat, format_turn, tools_listing
+from pivotrl_core.verifiers.parsing import parse_action
+
+
+class ChatRenderer:
+    """Renders conversations for one tokenizer and one way of writing tool calls."""
+
+    def __init__(self, tokenizer: Any, tool_format: ToolFormat | str) -> None:
+        self.tokenizer = tokenizer
+        self.tool_format = ToolFormat(tool_format)
+        self.eos_id = int(tokenizer.eos_token_id)
+        self.native_tools = self.tool_format is ToolFormat.HERMES and "tools" in (tokenizer.chat_template or "")
+        self._encode = lru_cache(maxsize=65536)(self._encode_uncached)
+
+    def state_ids(self, messages: Sequence[Message], tools: Sequence[Tool]) -> tuple[int, ...]:
+        """Ids of a state: the conversation so far, up to where the next assistant turn begins."""
+        text = self._text(messages, tools)
+        ids: list[int] = []
+        cursor = 0
+        for index, message in enumerate(messages):
+            if message.role is not Role.ASSISTANT:
+                continue
+            before = self._text(messages[:index], tools)
+            turn = self.turn_text(message)
+            end = before + turn + self.tokenizer.eos_token
+            if not text.startswith(end):
+                break
+            ids += [*self._encode(text[cursor : len(before)]), *self._encode(turn), self.eos_id]
+            cursor = len(end)
+        return (*ids, *self._encode(text[cursor:]))
+
+    def turn_text(self, message: Message) -> str:
+        """An assistant message as the policy would write it."""
+        return format_turn(message, self.tool_format)
+
+    def action_ids(self, message: Message) -> tuple[int, ...]:
+        """Ids of an assistant message, with the end-of-turn id."""
+        return (*self._encode(self.turn_text(message)), self.eos_id)
+
+    def parse(self, ids: Sequence[int], tools: Sequence[Tool]) -> Action:
+        """The action that a policy wrote. A turn that was cut off is malformed: it never reached its end."""
+        ended = bool(ids) and ids[-1] == self.eos_id
+        text = self.decode(ids[:-1] if ended else ids)
+        if not ended:
+            return Action(text=text, error="cut off before the end of the turn")
+        return parse_action(text, self.tool_format, tools)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ids, special tokens included."""
+        return str(self.tokenizer.decode(list(ids)))
+
+    def _text(self, messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+        plain = [self._plain(message) for message in messages]
+        arguments: dict[str, Any] = {}
+        if self.native_tools:
+            arguments["tools"] = [{"type": "function", "function": tool} for tool in tools_to_json(tools)] or None
+        elif tools:
+            plain = _with_listing(plain, tools_listing(tools))
+        return str(self.tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=True, **arguments))
+
+    def _plain(self, message: Message) -> dict[str, str]:
+        if message.role is Role.ASSISTANT:
+            return {"role": "assistant", "content": self.turn_text(message)}
+        if message.role is Role.TOOL and not self.native_tools:
+            return {"role": "user", "content": f"result: {message.content}"}
+        return {"role": str(message.role), "content": message.content}
+
+    def _encode_uncached(self, text: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer(text, add_special_tokens=False).input_ids)
+
+
+def _with_listing(plain: list[dict[str, str]], listing: str) -> list[dict[str, str]]:
+    """The tool listing behind the system message, or as one where there is none."""
+    if plain and plain[0]["role"] == "system":
+        return [{"role": "system", "content": f"{plain[0]['content']}\n{listing}"}, *plain[1:]]
+    return [{"role": "system", "content": listing}, *plain]

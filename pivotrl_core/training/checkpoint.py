@@ -1,0 +1,101 @@
+"""Checkpoints for exact resume: masters, moments, step, cursor and counters, in safetensors and JSON, written atomically.
+
+Every random number of training derives from names (seed, step, candidate), so no generator state decides anything; the
+state of torch's own generator is kept all the same. The newest checkpoint that is whole counts; a damaged one is named
+in the log and the one before it is taken.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pivotrl_core.files import file_digest, read_json, write_json
+from pivotrl_core.training.optimiser import Optimiser
+from pivotrl_core.training.saving import load_tensors, save_tensors
+
+log = logging.getLogger(__name__)
+KEPT = 2
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a training stands: the next step, metrics lines so far, and counters for the cost account."""
+
+    step: int = 0
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    counters: dict[str, float] = field(default_factory=dict)
+
+
+class Checkpoints:
+    """The checkpoints of one training, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def save(self, optimiser: Optimiser, progress: Progress) -> None:
+        """Write a checkpoint for `progress.step`; the manifest comes last, and makes it one."""
+        target = self.folder / f"step-{progress.step:06d}"
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        save_tensors(_tensors(optimiser), target / "state.safetensors")
+        write_json(
+            target / "manifest.json",
+            {
+                "schema_version": 1,
+                "step": progress.step,
+                "lines": progress.lines,
+                "counters": progress.counters,
+                "state": file_digest(target / "state.safetensors"),
+            },
+        )
+        for old in self._all()[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+
+    def restore(self, optimiser: Optimiser) -> Progress:
+        """Load the newest whole checkpoint into the optimiser's policy; a fresh start where there is none."""
+        for folder in reversed(self._all()):
+            try:
+                manifest = read_json(folder / "manifest.json")
+                if file_digest(folder / "state.safetensors") != manifest["state"]:
+                    raise ValueError("state.safetensors does not match its manifest")
+                _load(optimiser, load_tensors(folder / "state.safetensors"))
+            except (OSError, ValueError, KeyError) as error:
+                log.warning("checkpoint %s is damaged (%s); taking the one before it", folder.name, error)
+                continue
+            return Progress(manifest["step"], manifest["lines"], manifest["counters"])
+        return Progress()
+
+    def clear(self) -> None:
+        """Remove all: the training is over and its result is written."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _all(self) -> list[Path]:
+        return sorted(self.folder.glob("step-*")) if self.folder.exists() else []
+
+
+def _tensors(optimiser: Optimiser) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {"rng": torch.get_rng_state()}
+    for index, master in enumerate(optimiser.policy.masters):
+        tensors[f"master.{index:05d}"] = master
+        for name, value in optimiser.adam.state.get(master, {}).items():
+            tensors[f"adam.{index:05d}.{name}"] = torch.as_tensor(value).clone()
+    return tensors
+
+
+def _load(optimiser: Optimiser, tensors: dict[str, Tensor]) -> None:
+    with torch.no_grad():
+        for index, master in enumerate(optimiser.policy.masters):
+            master.copy_(tensors[f"master.{index:05d}"])
+            prefix = f"adam.{index:05d}."
+            moments = {n.removeprefix(prefix): t.clone() for n, t in tensors.items() if n.startswith(prefix)}
+            if moments:
+                optimiser.adam.state[master] = moments
+    torch.set_rng_state(tensors["rng"])
+    optimiser.policy.publish()

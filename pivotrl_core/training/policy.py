@@ -1,0 +1,124 @@
+"""A policy that trains: LoRA factors in fp32 on frozen weights, or all parameters with fp32 master weights.
+
+The reference policy pi_0 of the KL term is the same model with its adapter off, where training starts from pi_0 itself;
+a second adapter or a copy of the model otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pivotrl_core.config.arms import LoRA, Parameters
+from pivotrl_core.config.stages import ComputeConfig
+from pivotrl_core.engines.model import ADAPTER, load_model, resolve_folder
+from pivotrl_core.training.saving import save_adapter, save_model
+
+TRAINED = "default"
+
+
+class TrainablePolicy:
+    """Owns the parameters that an optimiser moves (fp32) and the model that computes with them.
+
+    Args:
+        start: folder of the policy that training starts from.
+        base: folder of the base policy, which an adapter in `start` is relative to.
+        parameters: LoRA or all.
+        compute: dtype and device of the frozen weights.
+        seed: of the fresh LoRA factors.
+    """
+
+    def __init__(self, start: Path, base: Path, parameters: Parameters, compute: ComputeConfig, seed: int) -> None:
+        self.compute = compute
+        self.base = base
+        self.kind = parameters.kind
+        has_adapter = (start / ADAPTER).exists()
+        loaded = load_model(resolve_folder(base if has_adapter else start), compute)
+        self.tokenizer = loaded.tokenizer
+        self.model: Any = loaded.model
+        torch.manual_seed(seed)
+        if isinstance(parameters, LoRA):
+            self._attach(parameters, start if has_adapter else None)
+        else:
+            self._unfreeze(start if has_adapter else None)
+        self.trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        # What is computed in bf16 is kept in fp32 beside it: an update of 1e-5 would be lost in bf16's 8 bits.
+        self.masters = [p if p.dtype == torch.float32 else p.detach().float() for p in self.trained]
+        self._reference: Any = None
+
+    def _attach(self, lora: LoRA, adapter: Path | None) -> None:
+        from peft import LoraConfig, PeftModel, get_peft_model
+
+        if adapter is not None:
+            self.model = PeftModel.from_pretrained(
+                self.model, adapter, is_trainable=True, autocast_adapter_dtype=True
+            ).eval()
+            return
+        settings = LoraConfig(
+            r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", lora_dropout=0.0, task_type="CAUSAL_LM"
+        )
+        self.model = get_peft_model(self.model, settings, autocast_adapter_dtype=True).eval()
+
+    def _unfreeze(self, adapter: Path | None) -> None:
+        if adapter is not None:
+            from peft import PeftModel
+
+            self.model = PeftModel.from_pretrained(self.model, adapter).merge_and_unload()
+        self.model.eval().requires_grad_(True)
+
+    @property
+    def inner(self) -> Any:
+        """The causal language model itself, with any adapters inside its layers."""
+        return self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+
+    def hidden(self, ids_1L: Tensor, positions_1L: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """Hidden states [L, D] after the final norm, of one row."""
+        output = self.inner.model(input_ids=ids_1L, position_ids=positions_1L, attention_mask=mask, use_cache=False)
+        states: Tensor = output.last_hidden_state[0]
+        return states
+
+    @property
+    def head(self) -> Tensor:
+        """The output embedding [V, D]."""
+        weight: Tensor = self.inner.lm_head.weight
+        return weight
+
+    @contextmanager
+    def reference(self) -> Iterator[Any]:
+        """The base policy pi_0, without gradient: its inner model."""
+        with torch.no_grad():
+            if self.kind == "lora":
+                with self.model.disable_adapter():
+                    yield self.inner
+                return
+            if self._reference is None:
+                self._reference = load_model(resolve_folder(self.base), self.compute).model
+            yield self._reference
+
+    def collect_gradients(self) -> None:
+        """After each backward pass: move gradients of low-precision parameters onto their fp32 masters."""
+        for parameter, master in zip(self.trained, self.masters, strict=True):
+            if master is parameter or parameter.grad is None:
+                continue
+            grown = parameter.grad.float()
+            master.grad = grown if master.grad is None else master.grad.add_(grown)
+            parameter.grad = None
+
+    def publish(self) -> None:
+        """After each optimiser step: copy the masters into the parameters that compute."""
+        with torch.no_grad():
+            for parameter, master in zip(self.trained, self.masters, strict=True):
+                if master is not parameter:
+                    parameter.copy_(master)
+
+    def save(self, folder: Path) -> None:
+        """Write the policy as a PEFT adapter or a Hugging Face folder; equal weights are equal bytes."""
+        if self.kind == "lora":
+            save_adapter(self.model, folder)
+        else:
+            save_model(self.model, self.tokenizer, folder)

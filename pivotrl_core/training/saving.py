@@ -1,0 +1,70 @@
+"""Policies on disk, bit-stable: equal weights are equal bytes, wherever and whenever they were written.
+
+safetensors files carry one metadata key (several are written in random order), PEFT's sets are sorted, and no absolute
+path gets into a file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pivotrl_core.files import read_json, write_json
+
+
+def save_adapter(model: Any, folder: Path) -> None:
+    """Write a PEFT adapter (`adapter_config.json`, `adapter_model.safetensors`)."""
+    from peft import get_peft_model_state_dict
+
+    folder.mkdir(parents=True, exist_ok=True)
+    save_tensors(get_peft_model_state_dict(model), folder / "adapter_model.safetensors")
+    settings = model.peft_config["default"].to_dict()
+    settings["base_model_name_or_path"] = ""
+    settings["inference_mode"] = True
+    write_json(folder / "adapter_config.json", _plain(settings))
+
+
+def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write a whole model with its tokenizer."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    config = read_json(folder / "config.json")
+    config.pop("_name_or_path", None)
+    config.pop("_model_name_or_path", None)
+    write_json(folder / "config.json", config)
+    for file in folder.iterdir():
+        file.chmod(0o644)
+
+
+def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write tensors in name order, with the one metadata key that loaders ask for."""
+    from safetensors.torch import save
+
+    from pivotrl_core.files import atomic_file
+
+    ordered = {name: tensors[name].detach().contiguous().cpu() for name in sorted(tensors)}
+    with atomic_file(path) as file:
+        file.write(save(ordered, metadata={"format": "pt"}))
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file (never a pickle)."""
+    from safetensors.torch import load_file
+
+    return load_file(path)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(_plain(item) for item in value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.")
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(getattr(value, "value", value))

@@ -1,0 +1,100 @@
+"""What every metric means: formula, unit and healthy range. Source of the report's last section and of docs/metrics.md.
+
+`<d>` stands for a domain, `<b>` for a benchmark, in names; r_bg is the reward of sample g of group b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One metric."""
+
+    name: str
+    formula: str
+    unit: str
+    healthy: str
+
+
+PROFILE = (
+    Definition("profile/mean_reward", "mean over candidates of mu(s) = successes / K", "share", "0.2 to 0.8"),
+    Definition("profile/all_zero_share", "share of candidates with mu = 0", "share", "below 0.4"),
+    Definition("profile/all_one_share", "share of candidates with mu = 1", "share", "below 0.5"),
+    Definition("profile/mixed_share", "share of candidates with 0 < mu < 1, so sigma^2 > 0", "share", "above 0.3"),
+    Definition("profile/malformed_share", "share of samples that are no well-formed action", "share", "below 0.2"),
+)
+SELECT = (
+    Definition("select/candidates", "candidates that the rule was asked about", "count", "-"),
+    Definition("select/pool_size", "candidates that the rule kept", "count", "at least 8 a step's prompts"),
+    Definition("select/pool_share", "pool_size / candidates", "share", "0.1 to 0.4 for pivots"),
+)
+TRAIN = (
+    Definition("train/reward_mean", "mean of r_bg", "share", "rises, then flattens"),
+    Definition("train/group_reward_std", "mean over groups of the population std of r_b", "reward", "above 0.1"),
+    Definition("train/zero_variance_share", "share of groups with max r_b = min r_b: no signal", "share", "below 0.8"),
+    Definition("train/mixed_share", "share of groups with a success and a failure", "share", "above 0.2"),
+    Definition("train/advantage_abs_mean", "mean of |A_bg|, A = (r - mean) / (std + eps) in its group", "-", "0.2 to 1"),
+    Definition("train/action_length_mean", "mean tokens of an action", "tokens", "no steady growth"),
+    Definition("train/ratio_mean", "mean of pi(a|s) / pi_sampled(a|s) over trained tokens", "-", "0.98 to 1.02"),
+    Definition("train/ratio_max", "largest importance ratio", "-", "below 10"),
+    Definition("train/clip_low_share", "share of tokens with A < 0 and ratio < 1 - clip_low", "share", "below 0.2"),
+    Definition("train/clip_high_share", "share of tokens with A > 0 and ratio > 1 + clip_high", "share", "below 0.2"),
+    Definition("train/capped_share", "share of tokens whose engine weight met its cap", "share", "below 0.01"),
+    Definition("train/kept_share", "1 - clip_low_share - clip_high_share", "share", "above 0.8"),
+    Definition("train/entropy", "mean entropy of the policy over trained tokens", "nats", "no collapse to 0"),
+    Definition("train/kl", "mean KL estimate to the reference policy over trained tokens", "nats", "below 0.5"),
+    Definition("train/loss", "SFT: mean negative log-probability of expert tokens", "nats", "falls"),
+    Definition("train/grad_norm", "norm of the gradient before clipping", "-", "no spikes"),
+)
+EVAL = (
+    Definition("eval/<d>/success_greedy", "episodes whose final state and answers are right / all, greedy", "share",
+               "above base"),
+    Definition("eval/<d>/success_t1", "the same, sampled at temperature 1", "share", "above base"),
+    Definition("eval/<b>-embedded/score", "mean score over the project's own items (not the official set)", "share",
+               "not below base"),
+    Definition("eval/<b>-embedded/parse_failure_rate", "answers without an extractable result / all", "share", "below 0.2"),
+    Definition("eval/ood-embedded/mean", "unweighted mean of the embedded benchmarks' scores", "share", "not below base"),
+    Definition("eval/drift/kl_neutral", "mean over tokens of KL(pi_base || pi) on neutral text", "nats", "below 0.02"),
+    Definition("eval/drift/kl_instructions", "the same, on answers to instructions", "nats", "below 0.1"),
+    Definition("eval/drift/kl_other_turns", "the same, at turns outside the pool", "nats", "below 0.1"),
+    Definition("eval/drift/order_agreement", "pairs of alternative actions that pi and base order alike / all pairs",
+               "share", "above 0.9"),
+    Definition("eval/drift/reference_logprob_change",
+               "mean log pi(y) - log pi_base(y) of reference answers; confounded by style: not a measure of ability",
+               "nats", "read beside KL only"),
+)  # fmt: skip
+COST = (
+    Definition("cost/rollout_turns", "assistant turns sampled", "turns", "compare at equal success"),
+    Definition("cost/generated_tokens", "tokens sampled", "tokens", "-"),
+    Definition("cost/prefilled_tokens", "prompt tokens computed for sampling", "tokens", "-"),
+    Definition("cost/trained_tokens", "tokens that entered a loss", "tokens", "-"),
+    Definition("cost/profiling_turns", "rollout turns of the profile that the pool was selected from", "turns",
+               "counted in every total"),
+)  # fmt: skip
+SECTIONS = {"Profiling": PROFILE, "Selection": SELECT, "Training": TRAIN, "Evaluation": EVAL, "Cost": COST}
+
+PREFACE = """# Metrics
+
+Names are the same in the reports, in MLflow and in the HTML report. Two notes for MLflow: a final value whose metric
+also has a curve is logged as `<name>_final`, and a cost carries its stage (`cost/train_rollout_turns`). A metric that is
+not a number is null in a report and NaN in MLflow, with the tag `pivotrl.not_finite`; it is never 0.
+
+Intervals are 95 % bootstrap intervals over items and, where there are several, seeds. Differences between arms are
+paired on shared items and seeds; one whose interval contains 0 is 'no difference shown'. A metric without items (drift)
+shows the range over seeds. Healthy ranges are where nothing is wrong; outside is a reason to look, not a verdict.
+"""
+
+
+def definitions_markdown() -> str:
+    """The text of docs/metrics.md."""
+    parts = [PREFACE]
+    for title, definitions in SECTIONS.items():
+        rows = [f"| `{d.name}` | {_cell(d.formula)} | {d.unit} | {d.healthy} |" for d in definitions]
+        parts.append("\n".join([f"## {title}\n", "| metric | formula | unit | healthy |", "|---|---|---|---|", *rows]))
+    return "\n".join(f"{part.rstrip()}\n" for part in parts)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,159 @@
+"""The flow `run` on a small real pipeline: real Prefect server, real DVC, real git."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.chain import ChainFailedError, Plan
+from flows.request import Request
+from flows.session import Session
+from pivotrl_core.errors import ConfigError
+from tasks.locked import read_lock
+from tasks.repository import RUN_REFS, Repository
+
+from .conftest import calls, git, pull_text
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+
+
+def _flow(name: str, **options: Any) -> Callable[..., Any]:
+    """A flow around `carry_out`, so that a test can bring data of its own and see the summary."""
+    from prefect import flow
+
+    from flows.run import carry_out
+
+    @flow(name=name, flow_run_name="{run_id}", persist_result=False, validate_parameters=False)
+    def body(checkout: Path, run_id: str, request: Request) -> Any:
+        return carry_out(name, request, run_id, str(checkout), tracked=False, **options)
+
+    return body
+
+
+def _pull(**files: str) -> Callable[[Session], None]:
+    return lambda session: pull_text(session.root, **files)
+
+
+def _states(run_id: str) -> dict[str, str]:
+    """Names of the task runs' states of a flow run, as Prefect's server has them."""
+    from prefect import get_client
+    from prefect.client.schemas.filters import FlowRunFilter
+
+    only = FlowRunFilter.model_validate({"name": {"any_": [run_id]}})
+    with get_client(sync_client=True) as client:
+        runs = client.read_task_runs(flow_run_filter=only)
+        return {run.name: str(run.state_name) for run in runs}
+
+
+def _eventually(run_id: str, expected: dict[str, str]) -> None:
+    """Prefect's server stores task states a moment after they happen."""
+    import time
+
+    end = time.monotonic() + 20
+    while (states := _states(run_id)) != expected and time.monotonic() < end:
+        time.sleep(0.3)
+    assert states == expected
+
+
+def test_a_run_executes_all_stages_and_a_second_one_none(checkout: Path) -> None:
+    head, status = git(checkout, "rev-parse", "HEAD"), git(checkout, "status", "--porcelain")
+    first = _flow("run", pull=_pull(a="one two"))(checkout, "run-1", Request())
+    assert calls(checkout) == ["candidates", "train sft-0", "train pivotrl-0", "compare"]
+    assert (first.executed, first.unchanged, first.recorded) == (4, 0, True)
+    assert "| pivotrl | 1.0 |" in first.text()
+    second = _flow("run", pull=_pull(a="one two"))(checkout, "run-2", Request())
+    assert len(calls(checkout)) == 4
+    assert (second.executed, second.unchanged, second.recorded, second.run_id) == (0, 4, False, "run-1")
+    names = ["pull", "candidates", "train@sft-0", "train@pivotrl-0", "compare"]
+    _eventually("run-1", dict.fromkeys(names, "Completed"))
+    _eventually("run-2", dict.fromkeys(names, "Cached"))
+    # The record stands on its own ref; branch, index and files of the checkout are as they were.
+    assert git(checkout, "rev-parse", "HEAD") == head
+    assert git(checkout, "status", "--porcelain") == status + "?? dvc.lock\n"
+    assert git(checkout, "rev-parse", f"{RUN_REFS}run-1").strip() == first.commit
+    assert "reports/compare/table.md" in git(checkout, "ls-tree", "-r", "--name-only", first.commit)
+
+
+def test_new_data_and_changed_parameters_run_what_depends_on_them(checkout: Path) -> None:
+    _flow("run", pull=_pull(a="one"))(checkout, "run-1", Request())
+    params = checkout / "params.yaml"
+    params.write_text(params.read_text().replace("samples: 8", "samples: 4"))
+    _flow("run", pull=_pull(a="one"))(checkout, "run-2", Request())
+    assert calls(checkout)[4:] == ["train sft-0", "train pivotrl-0"]  # equal outputs: compare stays as it is
+    (checkout / "README.md").write_text("words\n")
+    third = _flow("run", pull=_pull(a="one"))(checkout, "run-3", Request())
+    assert third.executed == 0
+
+
+def test_an_override_works_in_a_worktree_and_leaves_the_checkout_alone(checkout: Path) -> None:
+    (checkout / "program.py").write_text((checkout / "program.py").read_text() + "\n# changed, not committed\n")
+    before = git(checkout, "status", "--porcelain")
+    seen: dict[str, Any] = {}
+
+    def pull(session: Session) -> None:
+        seen.update(root=session.root, code=(session.root / "program.py").read_text())
+        pull_text(session.root, a="one")
+
+    request = Request({"profile.samples": 4}, quick=False)
+    summary = _flow("run", pull=pull)(checkout, "run-1", request)
+    assert summary.executed == 4
+    assert seen["root"] == checkout / ".state" / "worktrees" / "run-1"
+    assert "changed, not committed" in seen["code"]
+    assert not seen["root"].exists()
+    assert git(checkout, "status", "--porcelain") == before
+    assert not (checkout / "dvc.lock").exists()
+    assert b"changed, not committed" in (Repository(checkout).read(summary.commit, "dirty.diff") or b"")
+    # The cache is shared: the same override again restores everything, and is known as the same result.
+    again = _flow("run", pull=pull)(checkout, "run-2", request)
+    assert (again.executed, again.recorded, again.run_id) == (0, False, "run-1")
+
+
+def test_a_failed_stage_is_told_once_and_the_finished_ones_are_kept(
+    checkout: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = _pull(a="one", **{"break": ""})
+    with pytest.raises(ChainFailedError, match="the row is wrong") as caught:
+        _flow("run", pull=bad, plan=Plan(keep_going=True))(checkout, "run-1", Request())
+    assert caught.value.exit_code == 65
+    assert "not run, because they need what failed: compare" in str(caught.value)
+    assert calls(checkout) == ["candidates", "train sft-0", "train pivotrl-0"]  # each once: wrong data is not retried
+    assert [r.message.split(":")[0] for r in caplog.records if r.name == "tasks.notify"] == ["run run-1 failed"]
+    assert set(read_lock(checkout / "dvc.lock")) == {"pull", "candidates"}
+    assert Repository(checkout).resolve(f"{RUN_REFS}run-1") is None
+
+
+def test_a_temporary_failure_is_retried(checkout: Path) -> None:
+    program = checkout / "program.py"
+    program.write_text(
+        "import os, pathlib, sys\nif not os.path.exists('once'):\n    pathlib.Path('once').touch(); sys.exit(75)\n"
+        + program.read_text()
+    )
+    summary = _flow("run", pull=_pull(a="one"))(checkout, "run-1", Request())
+    assert summary.executed == 4
+
+
+def test_an_unknown_override_is_refused_before_anything_runs(checkout: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'samples'"):
+        _flow("run")(checkout, "run-1", Request({"profile.sampels": 4}))
+    assert calls(checkout) == []
+
+
+def test_a_flow_run_of_a_dead_process_is_swept(checkout: Path) -> None:
+    from prefect import flow, get_client
+    from prefect.states import Running
+
+    from tasks.sweepers import sweep_flow_runs
+
+    @flow(name="other")
+    def other() -> None: ...
+
+    with get_client(sync_client=True) as client:
+        dead = client.create_flow_run(other, state=Running(), tags=[f"pivotrl-process:{os.uname().nodename}:999999:1.0"])
+        alive = client.create_flow_run(other, state=Running(), tags=["somebody-elses"])
+        assert sweep_flow_runs() == [dead.name]
+        assert str(client.read_flow_run(dead.id).state_name) == "Crashed"
+        assert str(client.read_flow_run(alive.id).state_name) == "Running"

@@ -1,0 +1,231 @@
+"""Which actions are interchangeable with the expert's: tables of cases, right, wrong, malformed and truncated."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
+from pivotrl_core.verifiers.exact import ExactVerifier
+from pivotrl_core.verifiers.registry import get_verifier
+from pivotrl_core.verifiers.settings import FunctionalSettings
+from pivotrl_core.verifiers.tool_call import ToolCallVerifier
+
+USER = (Message(Role.USER, "Please."),)
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def calls(*arguments: Any, name: str = "f") -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(name, text(one)) for one in arguments)
+
+
+def expecting(expert: Message, schema: Any = None) -> Candidate:
+    return Candidate(USER, (Tool("f", "", schema or {}),), expert, "t", 0)
+
+
+def reward(expected: Any, actual: Any, properties: Any = None, required: tuple[str, ...] = ()) -> float:
+    schema = {"type": "object", "properties": properties or {}, "required": list(required)}
+    candidate = expecting(Message(Role.ASSISTANT, tool_calls=calls(expected)), schema)
+    return ToolCallVerifier().verify(candidate, Action(tool_calls=calls(actual))).reward
+
+
+STRING = {"type": "string"}
+LONG = "Please cancel my order 1234 because it came too late"
+
+CASES: list[tuple[str, Any, Any, Any, float]] = [
+    # what, expected arguments, actual arguments, schema of x, reward
+    ("equal", {"x": 75}, {"x": 75}, None, 1),
+    ("spaces and key order", '{"x": 1, "y": 2}', '{"y":2,"x":1}', None, 1),
+    ("whole float", {"x": 1}, {"x": 1.0}, {"type": "integer"}, 1),
+    ("whole float expected", {"x": 1.0}, {"x": 1}, {"type": "number"}, 1),
+    ("true is not 1", {"x": 1}, {"x": True}, None, 0),
+    ("1 is not true", {"x": True}, {"x": 1}, None, 0),
+    ("text is not a number", {"x": 75}, {"x": "75"}, {"type": "integer"}, 0),
+    ("null is not 0", {"x": 0}, {"x": None}, None, 0),
+    ("rounding", {"x": 0.3}, '{"x": 0.30000000000000004}', None, 1),
+    ("another number", {"x": 0.3}, {"x": 0.3001}, None, 0),
+    ("large numbers are exact", '{"x": 9007199254740993}', '{"x": 9007199254740992}', None, 0),
+    ("default left out", {"x": "full"}, {}, {"type": "string", "default": "full"}, 1),
+    ("default given", {}, {"x": "full"}, {"type": "string", "default": "full"}, 1),
+    ("default by value", {}, {"x": 1.0}, {"type": "integer", "default": 1}, 1),
+    ("not the default", {}, {"x": "short"}, {"type": "string", "default": "full"}, 0),
+    ("surplus argument", {"x": 1}, {"x": 1, "y": 2}, None, 0),
+    ("missing argument", {"x": 1, "y": 2}, {"x": 1}, None, 0),
+    ("null of an optional nullable", {}, {"x": None}, {"anyOf": [STRING, {"type": "null"}]}, 1),
+    ("null of a plain optional", {}, {"x": None}, STRING, 0),
+    ("enum by character", {"x": "card"}, {"x": "Card"}, {"enum": ["card", "credit"]}, 0),
+    ("full-width letters", {"x": "card"}, {"x": "ｃａｒｄ"}, {"enum": ["card"]}, 1),
+    ("composed accent", {"x": "Caf\u00e9"}, {"x": "Cafe\u0301"}, STRING, 1),
+    ("outer space", {"x": "A1"}, {"x": " A1 "}, STRING, 1),
+    ("case of an identifier", {"x": "A1"}, {"x": "a1"}, STRING, 0),
+    ("case that the schema ignores", {"x": "A1"}, {"x": "a1"}, {**STRING, "x-ignore-case": True}, 1),
+    ("sign that the schema ignores", {"x": "#A1"}, {"x": "A1"}, {**STRING, "x-ignore-prefix": "#"}, 1),
+    ("words under a pattern", {"x": "A 1"}, {"x": "a 1"}, {**STRING, "pattern": "^A 1$"}, 0),
+    ("email in capitals", {"x": "a@b.c"}, {"x": "A@B.C"}, {**STRING, "format": "email"}, 1),
+    ("a name in any case", {"x": "New York"}, {"x": "new  york"}, STRING, 1),
+    ("a name without its space", {"x": "New York"}, {"x": "NewYork"}, STRING, 0),
+    ("another name", {"x": "red mug"}, {"x": "red rug"}, STRING, 0),
+    ("free text, one word changed", {"x": LONG}, {"x": LONG.replace("came", "was")}, STRING, 1),
+    ("free text, another number", {"x": LONG}, {"x": LONG.replace("1234", "1235")}, STRING, 0),
+    ("free text, something else", {"x": LONG}, {"x": "The weather in 1234 is quite nice today"}, STRING, 0),
+    ("a day as people say it", {"x": "2026-05-12"}, {"x": "12 May"}, {**STRING, "format": "date"}, 1),
+    ("a day, month first", {"x": "2026-05-12"}, {"x": "May 12th, 2026"}, {**STRING, "format": "date"}, 1),
+    ("another year", {"x": "2026-05-12"}, {"x": "12 May 2025"}, {**STRING, "format": "date"}, 0),
+    ("another day", {"x": "2026-05-12"}, {"x": "13 May"}, {**STRING, "format": "date"}, 0),
+    ("no such day", {"x": "2026-02-28"}, {"x": "2026-02-30"}, {**STRING, "format": "date"}, 0),
+    ("an ambiguous day", {"x": "2026-05-06"}, {"x": "05/06/2026"}, {**STRING, "format": "date"}, 0),
+    ("a day without format", {"x": "2026-05-12"}, {"x": "12 May"}, STRING, 0),
+    (
+        "one instant in two zones",
+        {"x": "2026-05-12T10:00:00Z"},
+        {"x": "2026-05-12T12:00:00+02:00"},
+        {**STRING, "format": "date-time"},
+        1,
+    ),
+    (
+        "with and without a zone",
+        {"x": "2026-05-12T10:00:00Z"},
+        {"x": "2026-05-12T10:00:00"},
+        {**STRING, "format": "date-time"},
+        0,
+    ),
+    ("a time of day", {"x": "10:00"}, {"x": "10:00:00"}, {**STRING, "format": "time"}, 1),
+    ("a set in another order", {"x": ["a", "b"]}, {"x": ["b", "a"]}, {"type": "array", "uniqueItems": True}, 1),
+    ("a set with another member", {"x": ["a", "b"]}, {"x": ["b", "b"]}, {"type": "array", "uniqueItems": True}, 0),
+    ("a list in another order", {"x": ["a", "b"]}, {"x": ["b", "a"]}, {"type": "array"}, 0),
+    ("a longer list", {"x": ["a"]}, {"x": ["a", "b"]}, {"type": "array"}, 0),
+    (
+        "a default deep inside",
+        {"x": [{"a": 1}]},
+        {"x": [{"a": 1, "b": 2}]},
+        {"items": {"properties": {"b": {"default": 2}}}},
+        1,
+    ),
+    ("a nested difference", {"x": {"a": {"b": 1}}}, {"x": {"a": {"b": 2}}}, None, 0),
+    ("broken JSON", {"x": 1}, '{"x": 1', None, 0),
+    ("empty arguments", {}, "", None, 0),
+    ("a list of arguments", {}, "[]", None, 0),
+    ("a key given twice", {"x": 1}, '{"x": 2, "x": 1}', None, 0),
+    ("not a number", {"x": 1}, '{"x": NaN}', None, 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "schema", "score"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
+)
+def test_arguments_are_compared_by_what_they_mean(expected: Any, actual: Any, schema: Any, score: float) -> None:
+    assert reward(expected, actual, {"x": schema} if schema else None) == score
+
+
+def test_a_required_argument_is_never_filled_in() -> None:
+    assert reward({"x": "full"}, {}, {"x": {"type": "string", "default": "full"}}, required=("x",)) == 0
+
+
+def test_a_referenced_schema_is_followed() -> None:
+    schema = {
+        "properties": {"where": {"$ref": "#/$defs/place"}},
+        "$defs": {"place": {"properties": {"unit": {"default": "m"}}}},
+    }
+    candidate = expecting(Message(Role.ASSISTANT, tool_calls=calls({"where": {"x": 1}})), schema)
+    action = Action(tool_calls=calls({"where": {"unit": "m", "x": 1}}))
+    assert ToolCallVerifier().verify(candidate, action).reward == 1
+
+
+def test_the_threshold_of_free_text_is_a_setting_and_identical_text_always_passes() -> None:
+    strict = ToolCallVerifier(FunctionalSettings(text_threshold=1.0))
+    candidate = expecting(Message(Role.ASSISTANT, tool_calls=calls({"x": LONG})))
+    assert strict.verify(candidate, Action(tool_calls=calls({"x": LONG}))).reward == 1
+    near = strict.verify(candidate, Action(tool_calls=calls({"x": LONG.replace("came", "was")})))
+    assert near.reward == 0
+    assert near.components["difference"] == ".x: value"
+    assert 0.9 < near.components["similarity"] < 1.0
+
+
+A, B = ToolCall("f", '{"x": 1}'), ToolCall("g", '{"x": 2}')
+TWO = Message(Role.ASSISTANT, tool_calls=(A, B))
+ONE = Message(Role.ASSISTANT, tool_calls=(A,))
+WORDS = Message(Role.ASSISTANT, "Which order do you mean?")
+
+
+@pytest.mark.parametrize(
+    ("expert", "action", "score", "reason"),
+    [
+        (ONE, Action(tool_calls=(A,)), 1, "accepted"),
+        (ONE, Action(content="Let me look.", tool_calls=(A,)), 1, "accepted"),
+        (ONE, Action(tool_calls=(ToolCall("F", A.arguments),)), 0, "name_differs"),
+        (ONE, Action(tool_calls=(ToolCall("f", "{}"),)), 0, "arguments_differ"),
+        (ONE, Action(content="Which one?"), 0, "call_expected"),
+        (ONE, Action(content=" \n\u200b"), 0, "no_answer"),
+        (ONE, Action(text="@f {", error="arguments of f: missing brace"), 0, "malformed"),
+        (ONE, Action(tool_calls=(ToolCall("f", '{"x": 1'),)), 0, "malformed"),
+        (ONE, Action(tool_calls=(A, B)), 0, "count_differs"),
+        (ONE, Action(tool_calls=(A, A)), 0, "count_differs"),
+        (TWO, Action(tool_calls=(B, A)), 1, "accepted"),
+        (TWO, Action(tool_calls=(A,)), 0, "count_differs"),
+        (TWO, Action(tool_calls=(A, A)), 0, "name_differs"),
+        (TWO, Action(tool_calls=(A, ToolCall("g", '{"x": 3}'))), 0, "arguments_differ"),
+        (WORDS, Action(content="Sure, one moment."), 1, "accepted"),
+        (WORDS, Action(content=""), 0, "no_answer"),
+        (WORDS, Action(content="", thinking="hm"), 0, "no_answer"),
+        (WORDS, Action(content="<think>hm</think>\n"), 0, "no_answer"),
+        (WORDS, Action(tool_calls=(A,)), 0, "message_expected"),
+        (WORDS, Action(content="Sure.", tool_calls=(A,)), 0, "message_expected"),
+    ],
+)
+def test_the_decision_comes_before_names_and_names_before_arguments(
+    expert: Message, action: Action, score: float, reason: str
+) -> None:
+    verdict = ToolCallVerifier().verify(expecting(expert), action)
+    assert (verdict.reward, verdict.reason) == (score, reason)
+
+
+def test_messages_are_compared_where_a_threshold_is_set() -> None:
+    verifier = ToolCallVerifier(FunctionalSettings(message_threshold=0.8))
+    assert verifier.verify(expecting(WORDS), Action(content="which order do you mean")).reward == 1
+    verdict = verifier.verify(expecting(WORDS), Action(content="Goodbye."))
+    assert (verdict.reward, verdict.reason) == (0, "message_differs")
+
+
+def test_a_domain_can_name_calls_that_are_the_same_at_a_state() -> None:
+    def by_any_key(candidate: Candidate, expected: ToolCall, actual: ToolCall) -> bool:
+        return {expected.name, actual.name} == {"find_by_id", "find_by_email"}
+
+    candidate = expecting(Message(Role.ASSISTANT, tool_calls=(ToolCall("find_by_id", '{"id": "A1"}'),)))
+    action = Action(tool_calls=(ToolCall("find_by_email", '{"email": "a@b.c"}'),))
+    assert get_verifier("functional").verify(candidate, action).reward == 0
+    assert get_verifier("functional", domain_rule=by_any_key).verify(candidate, action).reward == 1
+
+
+@pytest.mark.parametrize(
+    ("expert", "action", "score"),
+    [
+        (ONE, Action(tool_calls=(A,)), 1),
+        (ONE, Action(tool_calls=(ToolCall("f", '{"x":1}'),)), 0),
+        (ONE, Action(content="word", tool_calls=(A,)), 1),
+        (TWO, Action(tool_calls=(A, B)), 1),
+        (TWO, Action(tool_calls=(B, A)), 0),
+        (TWO, Action(tool_calls=(A,)), 0),
+        (WORDS, Action(content="\nWhich order do you mean? "), 1),
+        (WORDS, Action(content="Which order?"), 0),
+        (WORDS, Action(tool_calls=(A,)), 0),
+        (ONE, Action(content="@f"), 0),
+        (ONE, Action(tool_calls=(A,), error="broken"), 0),
+    ],
+)
+def test_exact_match_is_text_equality(expert: Message, action: Action, score: float) -> None:
+    assert ExactVerifier().verify(expecting(expert), action).reward == score
+
+
+def test_a_version_changes_with_the_settings_and_an_unknown_kind_is_named() -> None:
+    versions = {ToolCallVerifier(FunctionalSettings(text_threshold=t)).version for t in (0.7, 0.8)}
+    assert len(versions) == 2
+    assert ToolCallVerifier().version in versions
+    assert get_verifier("exact").name == "exact"
+    with pytest.raises(ConfigError, match="functional, exact"):
+        get_verifier("fuzzy")
