@@ -17,7 +17,7 @@ from pivotrl_core.errors import PivotRLError
 from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
 from tasks.recording import Recording
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
-from tasks.supervision import Limits
+from tasks.supervision import DEFAULT_LIMITS, Limits
 
 Pull = Callable[[Session], None]
 
@@ -34,13 +34,28 @@ class ChainFailedError(PivotRLError):
         super().__init__("\n".join(lines))
 
 
+def _as_it_is(_session: Session) -> None:
+    """The graph as it stands."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a chain is run: limits of a stage, whether independent stages go on after a failure, whether all are forced."""
+    """How a chain is run.
 
-    limits: Limits = Limits()
+    Attributes:
+        limits: Of each stage.
+        keep_going: Whether stages that do not need a failed one still run.
+        force: Execute every stage, whatever DVC knows.
+        prepare: Called when the data are there and before DVC is asked for the graph.
+    """
+
+    limits: Limits = DEFAULT_LIMITS
     keep_going: bool = False
     force: bool = False
+    prepare: Callable[[Session], None] = _as_it_is
+
+
+DEFAULT_PLAN = Plan()
 
 
 def pull_from_source(session: Session) -> None:
@@ -56,10 +71,14 @@ def pull_data(session: Session, pull: Pull) -> Any:
     pull(session)
     new = commit_pull(session.place)
     outcome = Outcome.RAN if new else Outcome.UNCHANGED
-    return Completed(name="Completed" if new else "Cached", message="new data" if new else "nothing new", data=str(outcome))
+    return Completed(
+        name="Completed" if new else "Cached", message="new data" if new else "nothing new", data=str(outcome)
+    )
 
 
-def run_chain(session: Session, recording: Recording, plan: Plan = Plan(), pull: Pull = pull_from_source) -> dict[str, Outcome]:
+def run_chain(
+    session: Session, recording: Recording, plan: Plan = DEFAULT_PLAN, pull: Pull = pull_from_source
+) -> dict[str, Outcome]:
     """Pull, then bring every stage up to date. Returns what became of each.
 
     Raises:
@@ -68,6 +87,7 @@ def run_chain(session: Session, recording: Recording, plan: Plan = Plan(), pull:
     outcomes = {"pull": outcome_of(pull_data(session, pull, return_state=True))}
     if outcomes["pull"] is not Outcome.UNCHANGED:
         say("pull: new data")
+    plan.prepare(session)
     errors: dict[str, BaseException] = {}
     skipped: list[str] = []
     for status in query_graph(session.root):

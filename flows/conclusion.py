@@ -13,8 +13,9 @@ from flows.terminal import say
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.files import read_json, write_json
 from tasks.graph import Outcome, default_remote, push
+from tasks.last_good import starts_in
 from tasks.locked import LOCK_NAME, read_lock, results_digest
-from tasks.provenance import collect_provenance, record_run
+from tasks.provenance import Provenance, collect_provenance, record_run
 from tasks.recording import Recording
 from tasks.scratch import prune_scratch
 from tasks.settings import State
@@ -26,7 +27,7 @@ TABLE = Path("reports") / "compare" / "table.md"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a finished run says. `recorded` is False where the result had been recorded before, by the run named here."""
+    """What a finished run says. `recorded` is False where the run named here had recorded this result before."""
 
     run_id: str
     recorded: bool
@@ -61,8 +62,8 @@ def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outc
         return Summary(**{**known, "recorded": False, "executed": 0, "unchanged": counts[Outcome.UNCHANGED],
                           "restored": counts[Outcome.RESTORED]})  # fmt: skip
     table = _table(session.root)
-    report = _write_report(session)
     provenance = collect_provenance(session.root, session.config, session.run_id, session.snapshot)
+    report = _write_report(session, provenance)
     commit = record_run(session.root, provenance, session.snapshot, {name: str(one) for name, one in outcomes.items()})
     recording.begin()
     recording.finish("FINISHED", table, session.folder, commit)
@@ -88,12 +89,12 @@ def _table(root: Path) -> str:
     return (root / TABLE).read_text(encoding="utf-8") if (root / TABLE).is_file() else ""
 
 
-def _write_report(session: Session) -> str:
+def _write_report(session: Session, provenance: Provenance) -> str:
     """The HTML report. A finished run is not lost for want of a picture: a failure is told and ends nothing."""
     try:
         from tasks.report import write_report
 
-        return str(write_report(session.root, session.folder))
+        return str(write_report(session.root, session.folder, provenance.to_json(), session.notice))
     except Exception as error:
         log.exception("the HTML report could not be written: %s", type(error).__name__)
         return ""
@@ -121,6 +122,6 @@ def _push(session: Session) -> None:
     if default_remote(session.root) is None:
         return
     try:
-        push(session.place, ["pull"])
+        push(session.place, ["pull", *starts_in(session.root)])
     except PivotRLError as error:
         say(f"the pulled data did not reach the remote: {error}")

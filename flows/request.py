@@ -67,7 +67,8 @@ def set_value(values: dict[str, Any], key: str, value: Any) -> None:
 
 def parse_setting(text: str) -> tuple[str, Any]:
     """`key=value` of the command line, the value read as YAML. Raises ConfigError where there is no `=`."""
-    from ruamel.yaml import YAML, YAMLError
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
@@ -120,7 +121,8 @@ def _shrink(values: dict[str, Any]) -> None:
 
 def read_values(path: Path) -> dict[str, Any]:
     """Plain values of a parameter file. Raises ConfigError where it is not a mapping."""
-    from ruamel.yaml import YAML, YAMLError
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     try:
         values = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
@@ -136,7 +138,7 @@ def values_text(values: Mapping[str, Any]) -> str:
     from ruamel.yaml import YAML
 
     out = io.StringIO()
-    writer = YAML(typ="safe", pure=True)
+    writer: Any = YAML(typ="safe", pure=True)
     writer.default_flow_style = False
     writer.sort_base_mapping_type_on_output = False
     writer.dump(dict(values), out)

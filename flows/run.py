@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from prefect import flow, runtime
 
 from flows import quick
-from flows.chain import Plan, Pull, pull_from_source, run_chain
+from flows.chain import DEFAULT_PLAN, Plan, Pull, pull_from_source, run_chain
 from flows.conclusion import Summary, conclude
 from flows.request import Request
 from flows.session import Session, new_run_id, open_session
@@ -17,11 +17,16 @@ from flows.terminal import say
 from tasks.notify import tell_failure
 from tasks.provenance import collect_provenance
 from tasks.recording import Recording
-from tasks.settings import find_checkout, find_state
+from tasks.settings import apply_environment, find_checkout, find_state
 from tasks.sweepers import mark_flow_run
 
 
-@flow(name="run", flow_run_name="{run_id}", persist_result=False, validate_parameters=False)
+def name_flow_run() -> str:
+    """The run id, or a new one where the caller gave none."""
+    return str((runtime.flow_run.parameters or {}).get("run_id") or new_run_id())
+
+
+@flow(name="run", flow_run_name=name_flow_run, persist_result=False, validate_parameters=False)
 def run(request: Mapping[str, Any] | None = None, run_id: str = "", checkout: str = "") -> dict[str, Any]:
     """Pull, candidates, profile, select, train, evaluate, compare: whatever of it is not up to date.
 
@@ -38,12 +43,12 @@ def carry_out(
     request: Request,
     run_id: str,
     checkout: str,
-    plan: Plan = Plan(),
+    plan: Plan = DEFAULT_PLAN,
     pull: Pull = pull_from_source,
     tracked: bool = True,
     seed: Path | None = None,
     private: bool | None = None,
-    keep: Path | None = None,
+    finish: Callable[[Session], None] | None = None,
 ) -> Summary:
     """One run of the chain inside the flow `name`, told of where it fails.
 
@@ -57,17 +62,18 @@ def carry_out(
         tracked: Tell MLflow.
         seed: What a worktree starts from (default: the checkout).
         private: Work in a worktree (default: where the request overrides anything).
-        keep: Folder that receives what the next run can start from.
+        finish: Called with the place of work, when all is recorded.
     """
     root = Path(checkout) if checkout else find_checkout()
+    apply_environment(find_state(root))  # a worker starts flows without our command line
     run_id = run_id or new_run_id()
     if runtime.flow_run.id:
         mark_flow_run(runtime.flow_run.id)
     try:
         with open_session(name, root, request, run_id, seed, private) as session:
             summary = _work(session, plan, pull, tracked)
-            if keep is not None:
-                keep_for_next(session, keep)
+            if finish is not None:
+                finish(session)
     except Exception as error:
         tell_failure(run_id, name, str(error), find_state(root).runs / run_id)
         raise
@@ -90,11 +96,3 @@ def _work(session: Session, plan: Plan, pull: Pull, tracked: bool) -> Summary:
     except BaseException as error:
         recording.finish("FAILED" if isinstance(error, Exception) else "KILLED", "", None, "")
         raise
-
-
-def keep_for_next(session: Session, folder: Path) -> None:
-    """Keep dvc.lock and the pulled data of a worktree for the run that follows it."""
-    from tasks.worktree import seed_from
-
-    folder.mkdir(parents=True, exist_ok=True)
-    seed_from(session.root, folder)

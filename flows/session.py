@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from flows import quick
 from flows.request import Request, read_values, values_text
 from flows.terminal import say
 from pivotrl_core.config.graph import graph_text, write_graph
@@ -26,7 +27,7 @@ from tasks.worktree import private_worktree, seed_from
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One flow run at work. `checkout` is the user's; `place.root` is where stages run."""
+    """One flow run at work. `checkout` is the user's; stages run in `place.root`; `notice` heads what people read."""
 
     flow: str
     run_id: str
@@ -35,6 +36,7 @@ class Session:
     config: Config
     snapshot: Snapshot
     place: Workplace
+    notice: str = ""
 
     @property
     def root(self) -> Path:
@@ -74,28 +76,31 @@ def open_session(
     """
     values, config = load_request(checkout, request)
     state = find_state(checkout)
-    snapshot = take_snapshot(checkout)
     with hold_lock(state.lock, run_id, say=say):
         for line in sweep_dead(checkout, state):
             say(f"left by a dead run: {line}")
+        snapshot = take_snapshot(checkout)
+
+        def session_in(root: Path) -> Session:
+            place = _workplace(root, state, config, run_id)
+            notice = quick.WARNING if request.quick else ""
+            return Session(flow, run_id, checkout, state, config, snapshot, place, notice)
+
         if not (private if private is not None else not request.is_plain):
             if write_graph(config, checkout / "graph.yaml"):
                 say("graph.yaml: written anew from params.yaml")
-            yield _session(flow, checkout, checkout, state, config, snapshot, run_id)
+            yield session_in(checkout)
             return
         files = {"params.yaml": values_text(values), "graph.yaml": graph_text(config)}
         with private_worktree(checkout, state, run_id, snapshot, files) as root:
             seed_from(seed or checkout, root)
-            session = _session(flow, checkout, root, state, config, snapshot, run_id)
+            session = session_in(root)
             restore(session.place)
             yield session
 
 
-def _session(
-    flow: str, checkout: Path, root: Path, state: State, config: Config, snapshot: Snapshot, run_id: str
-) -> Session:
+def _workplace(root: Path, state: State, config: Config, run_id: str) -> Workplace:
     offline = not isinstance(config.model, HubModel) and "HF_HUB_OFFLINE" not in os.environ
-    environment = child_environment(root, state, offline=offline)
     logs = state.runs / run_id / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    return Session(flow, run_id, checkout, state, config, snapshot, Workplace(root, environment, logs))
+    return Workplace(root, child_environment(root, state, offline=offline), logs)

@@ -1,4 +1,4 @@
-"""The error tree. Every error names what is wrong, where, and the remedy; its exit code says whether a retry makes sense.
+"""The error tree. An error names what is wrong, where, and the remedy; its exit code says whether a retry makes sense.
 
 Exit codes follow sysexits.h: 65 the data is wrong, 78 the configuration is wrong (neither is worth a retry), 75 a
 temporary failure (worth one), 70 anything else.

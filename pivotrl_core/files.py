@@ -25,8 +25,8 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
@@ -48,7 +48,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` atomically as canonical JSON. NaN and infinity raise ValueError: they are never written silently."""
+    """Write `value` atomically as canonical JSON. NaN and infinity raise ValueError: never written silently."""
     text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")
 

@@ -1,4 +1,4 @@
-"""Seeds derived from names, never from the order of execution, so that a resumed or re-batched run draws the same numbers."""
+"""Seeds derived from names, never from the order of execution: a resumed or re-batched run draws the same numbers."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """A recorded run of an agent. `group` names what must stay in one split together (a task id); defaults to the id."""
+    """A recorded run of an agent. `group` names what must stay in one split (a task id); defaults to the id."""
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from pivotrl_core.errors import ConfigError, TemporaryError
+from tasks.guardian import TIMED_OUT
 from tasks.locked import LockedStage
-from tasks.supervision import TIMED_OUT, Limits, StageFailedError, last_lines, run_supervised
+from tasks.supervision import DEFAULT_LIMITS, Limits, StageFailedError, last_lines, run_supervised
 
 _EXIT = re.compile(r"exited with (-?[0-9]+)")
 
@@ -79,24 +80,42 @@ def query_graph(root: Path) -> list[StageStatus]:
 
     A stage is not called changed because a stage before it is: whoever runs one asks again for those that follow.
     """
-    import networkx
     from dvc.exceptions import DvcException
 
     try:
         with _open_repo(root) as repo, repo.lock:
-            stages = list(repo.index.stages)
-            position = {stage: number for number, stage in enumerate(stages)}
-            graph = repo.index.graph.reverse()
-            order = networkx.lexicographical_topological_sort(graph, key=position.__getitem__)
-            return [_status(repo.index.graph, stage, root) for stage in order]
+            graph = repo.index.graph
+            return [_status(graph, stage, root) for stage in _in_order(graph, list(repo.index.stages)) if _name(stage)]
     except DvcException as error:
-        raise GraphError(f"{root / 'dvc.yaml'}: {error}; `pivotrl graph` writes graph.yaml anew from params.yaml") from error
+        raise GraphError(
+            f"{root / 'dvc.yaml'}: {error}; `pivotrl graph` writes graph.yaml anew from params.yaml"
+        ) from error
+
+
+def _in_order(graph: Any, stages: Sequence[Any]) -> list[Any]:
+    """Every stage after those that it depends on, otherwise as dvc.yaml has them. DVC has refused cycles already."""
+    order: list[Any] = []
+
+    def visit(stage: Any) -> None:
+        if stage not in order:
+            for dep in sorted(graph.successors(stage), key=stages.index):
+                visit(dep)
+            order.append(stage)
+
+    for stage in stages:
+        visit(stage)
+    return order
+
+
+def _name(stage: Any) -> str:
+    """Name in dvc.yaml; empty for a `.dvc` file, which only points to data and never runs."""
+    return str(getattr(stage, "name", "") or "")
 
 
 def _status(graph: Any, stage: Any, root: Path) -> StageStatus:
-    deps = tuple(sorted(str(dep.name) for dep in graph.successors(stage)))
+    deps = tuple(sorted(_name(dep) for dep in graph.successors(stage) if _name(dep)))
     outs = tuple(Path(out.fs_path).relative_to(root).as_posix() for out in stage.outs)
-    return StageStatus(str(stage.name), deps, outs, bool(stage.changed()), bool(stage.frozen))
+    return StageStatus(_name(stage), deps, outs, bool(stage.changed()), bool(stage.frozen))
 
 
 def is_changed(root: Path, name: str) -> bool:
@@ -108,7 +127,7 @@ def is_changed(root: Path, name: str) -> bool:
 def run_stage(
     place: Workplace,
     name: str,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
     force: bool = False,
     poll: Callable[[], None] | None = None,
 ) -> Outcome:
@@ -166,6 +185,11 @@ def push(place: Workplace, targets: Sequence[str] = (), run_cache: bool = False)
     _call(place, "push", "push", *(["--run-cache"] if run_cache else []), *targets)
 
 
+def add(place: Workplace, paths: Sequence[str]) -> None:
+    """Let DVC keep folders that no stage makes (`PATH.dvc` points to each)."""
+    _call(place, "add", "add", *paths)
+
+
 def fetch_outputs(place: Workplace, targets: Sequence[str], remote: str | None = None) -> None:
     """Bring outputs as dvc.lock names them from a remote into the workspace."""
     _call(place, "pull", "pull", "--force", *(["--remote", remote] if remote else []), *targets)
@@ -173,7 +197,12 @@ def fetch_outputs(place: Workplace, targets: Sequence[str], remote: str | None =
 
 def restore(place: Workplace) -> None:
     """Check out all that dvc.lock names and the cache has; what is missing there is left to the stages."""
-    run_supervised(dvc_command("checkout", "--force", "--allow-missing"), place.root, place.environment, place.logs / "checkout.log")
+    run_supervised(
+        dvc_command("checkout", "--force", "--allow-missing"),
+        place.root,
+        place.environment,
+        place.logs / "checkout.log",
+    )
 
 
 def default_remote(root: Path) -> str | None:
@@ -181,11 +210,6 @@ def default_remote(root: Path) -> str | None:
     with _open_repo(root) as repo:
         name = repo.config["core"].get("remote")
     return str(name) if name else None
-
-
-def collect_garbage(place: Workplace) -> None:
-    """Remove from the cache what neither the workspace nor any recorded run of this repository names."""
-    _call(place, "gc", "gc", "--workspace", "--all-commits", "--force")
 
 
 def stage_digest(root: Path, name: str) -> str:
@@ -211,4 +235,6 @@ def _call(place: Workplace, name: str, *arguments: str) -> None:
     code = run_supervised(dvc_command(*arguments), place.root, place.environment, log, Limits(deadline=6 * 3600.0))
     if code != 0:
         detail = "\n".join(last_lines(log, 5))
-        raise DataTransferError(f"dvc {' '.join(arguments)} failed (exit {code}); the whole output is in {log}\n{detail}")
+        raise DataTransferError(
+            f"dvc {' '.join(arguments)} failed (exit {code}); the whole output is in {log}\n{detail}"
+        )

@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import FrameType
 
 TIMED_OUT = 124
@@ -41,10 +42,9 @@ def _die_with_guardian() -> None:
 def _descendants() -> list[int]:
     """Process ids below this one, found in /proc (empty where there is none)."""
     parents: dict[int, int] = {}
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{name}/stat", "rb") as file:
-                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError, ValueError):  # it has ended meanwhile
+            parents[int(status.parent.name)] = int(status.read_bytes().rpartition(b")")[2].split()[1])
     found: list[int] = []
     level = [os.getpid()]
     while level:

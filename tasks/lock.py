@@ -50,7 +50,9 @@ def read_holder(path: Path) -> Holder | None:
 
 
 @contextmanager
-def hold_lock(path: Path, run_id: str, wait: float = 24 * 3600.0, say: Callable[[str], None] | None = None) -> Iterator[Holder]:
+def hold_lock(
+    path: Path, run_id: str, wait: float = 24 * 3600.0, say: Callable[[str], None] | None = None
+) -> Iterator[Holder]:
     """Hold the lock while the block runs.
 
     Args:

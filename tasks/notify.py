@@ -49,5 +49,5 @@ def _post(url: str, body: dict[str, str]) -> None:
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"})  # noqa: S310 - the user's own
         with urllib.request.urlopen(request, timeout=10.0):  # noqa: S310
             pass
-    except Exception as error:  # telling is a courtesy: it must not hide the failure that it tells of
+    except Exception as error:  # noqa: BLE001 - telling is a courtesy: it must not hide the failure that it tells of
         log.warning("the webhook in %s did not take the message (%s)", WEBHOOK_VARIABLE, type(error).__name__)

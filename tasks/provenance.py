@@ -19,6 +19,7 @@ from pivotrl_core.config.loading import config_digest
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import file_digest
 from pivotrl_core.types import canonical_json
+from tasks.last_good import starts_in
 from tasks.locked import LOCK_NAME, read_lock
 from tasks.repository import RECORDED, RUN_REFS, Repository
 
@@ -31,7 +32,7 @@ _REPORT_SUFFIXES = (".json", ".jsonl", ".md")
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Everything that identifies a run's code, data and configuration. Digests are hex SHA-256, `inputs` are MD5 by path."""
+    """What identifies a run's code, data and configuration. Digests are hex SHA-256, `inputs` are MD5 by path."""
 
     run_id: str
     commit: str
@@ -111,8 +112,11 @@ def record_run(root: Path, provenance: Provenance, snapshot: Snapshot, stages: M
     """
     repository = Repository(root)
     files = {name: (root / name).read_bytes() for name in RECORDED if (root / name).is_file()}
-    files.update({path.relative_to(root).as_posix(): path.read_bytes() for path in report_files(root)})
-    files[RUN_NAME] = (canonical_json({**provenance.to_json(), "schema_version": 1, "stages": dict(stages)}) + "\n").encode()
+    kept = [*report_files(root), *(root / name for name in starts_in(root))]
+    files.update({path.relative_to(root).as_posix(): path.read_bytes() for path in kept})
+    files[RUN_NAME] = (
+        canonical_json({**provenance.to_json(), "schema_version": 1, "stages": dict(stages)}) + "\n"
+    ).encode()
     if snapshot.diff:
         files[DIFF_NAME] = snapshot.diff
     mark = " (with uncommitted changes)" if snapshot.diff else ""

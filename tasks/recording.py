@@ -103,7 +103,12 @@ class Recording:
 
     def _register(self, child: Any, arm: Mapping[str, Any], train: Mapping[str, Any], commit: str) -> None:
         outs = {path: md5 for stage in read_lock(self.root / LOCK_NAME).values() for path, md5 in stage.outs.items()}
-        pointer = {"path": arm["policy"], "md5": outs.get(arm["policy"], ""), "run_commit": commit, "run_id": self.run_id}
+        pointer = {
+            "path": arm["policy"],
+            "md5": outs.get(arm["policy"], ""),
+            "run_commit": commit,
+            "run_id": self.run_id,
+        }
         pool, start = f"data/pools/{train['pool']}", train["start"]
         lineage = {"start": start, "start_md5": outs.get(start, ""), "pool": pool, "pool_md5": outs.get(pool, ""),
                    "data_md5": outs.get("data/pulled", ""), "arm": arm["arm"], "seed": arm["seed"]}  # fmt: skip

@@ -37,7 +37,9 @@ class Repository:
         """Run git and return what it printed. Raises GitError with git's message."""
         clean = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
         command = ["git", "-c", "core.quotePath=false", "-C", str(self.root), *arguments]
-        answer = subprocess.run(command, input=data, capture_output=True, check=False, env={**clean, **(environment or {})})
+        answer = subprocess.run(
+            command, input=data, capture_output=True, check=False, env={**clean, **(environment or {})}
+        )
         if answer.returncode != 0:
             message = answer.stderr.decode("utf-8", "replace").strip()
             raise GitError(f"{self.root}: git {arguments[0]}: {message or f'exit {answer.returncode}'}")
@@ -69,16 +71,19 @@ class Repository:
         with self._temporary_index() as environment:
             self.git("read-tree", "HEAD", environment=environment)
             self.git("add", "--update", "--", ".", environment=environment)
-            new = "\0".join(self._new_files())
+            new = "\0".join(self._new_files(environment))
             if new:
-                self.git("add", "--pathspec-from-file=-", "--pathspec-file-nul", data=new.encode("utf-8", "surrogateescape"),
-                         environment={**environment, "GIT_LITERAL_PATHSPECS": "1"})  # fmt: skip
+                literal = {**environment, "GIT_LITERAL_PATHSPECS": "1"}
+                names = new.encode("utf-8", "surrogateescape")
+                self.git("add", "--pathspec-from-file=-", "--pathspec-file-nul", data=names, environment=literal)
             kept = [f":(exclude,top){name}" for name in RECORDED]
             return self.git("diff", "--cached", "--binary", "--no-color", "--no-ext-diff", "HEAD", "--", ".", *kept,
                             environment=environment)  # fmt: skip
 
-    def _new_files(self) -> Iterator[str]:
-        names = self.git("ls-files", "--others", "--exclude-standard", "-z").decode("utf-8", "surrogateescape")
+    def _new_files(self, environment: Mapping[str, str]) -> Iterator[str]:
+        """What HEAD does not have and git does not ignore, whether staged or not: the temporary index is HEAD's."""
+        listing = self.git("ls-files", "--others", "--exclude-standard", "-z", environment=environment)
+        names = listing.decode("utf-8", "surrogateescape")
         for name in filter(None, names.split("\0")):
             path = self.root / name
             if path.is_symlink() or (path.is_file() and path.stat().st_size <= _LARGEST_UNTRACKED):
@@ -114,7 +119,8 @@ class Repository:
 
     def list_files(self, commit: str, folders: Sequence[str]) -> list[str]:
         """Paths of a commit's files below some folders."""
-        return self.git("ls-tree", "-r", "-z", "--name-only", commit, "--", *folders).decode().strip("\0").split("\0")
+        listing = self.git("ls-tree", "-r", "-z", "--name-only", commit, "--", *folders).decode()
+        return [name for name in listing.split("\0") if name]
 
     def fetch_runs(self) -> None:
         """Bring the run refs of `origin`, where there is such a remote."""

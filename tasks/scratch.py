@@ -1,5 +1,7 @@
-"""Scratch folders: what a stage that was killed goes on from. DVC deletes a stage's outputs before it runs it, so
-resumable checkpoints lie outside of them, keyed by the digest of what the stage runs with (code, inputs, parameters).
+"""Scratch folders: what a stage that was killed goes on from.
+
+DVC deletes a stage's outputs before it runs it, so resumable checkpoints lie outside of them, keyed by the digest of
+what the stage runs with (code, inputs, parameters).
 """
 
 from __future__ import annotations

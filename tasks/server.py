@@ -41,17 +41,35 @@ def prefect_api(state: State, patience: float = 180.0) -> Iterator[str]:
     port = free_port()
     log = state.root / "prefect" / "server.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app", "--host", "127.0.0.1",
-               "--port", str(port), "--log-level", "error", "--lifespan", "on"]  # fmt: skip
-    environment = {**os.environ, "PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
+    application = ["--factory", "prefect.server.api.server:create_app", "--lifespan", "on", "--log-level", "error"]
+    command = [sys.executable, "-m", "uvicorn", *application, "--host", "127.0.0.1", "--port", str(port)]
+    environment = {
+        **os.environ,
+        "PREFECT_UI_ENABLED": "0",
+        "PREFECT__SERVER_EPHEMERAL": "1",
+        "PREFECT__SERVER_FINAL": "1",
+    }
     with log.open("ab") as output, start_guarded(command, state.root, environment, output.fileno(), Limits()) as server:
         try:
             url = f"http://127.0.0.1:{port}/api"
             wait_for_http(f"{url}/health", log, patience)
             with _api_setting(url):
-                yield url
+                try:
+                    yield url
+                finally:
+                    _drain()
         finally:
             end_guarded(server)
+
+
+def _drain(seconds: float = 15.0) -> None:
+    """Let Prefect's background senders finish: states of task runs travel as events, and the server is about to go."""
+    if "prefect" in sys.modules:
+        from prefect.events.worker import EventsWorker
+        from prefect.logging.handlers import APILogWorker
+
+        EventsWorker.drain_all(timeout=seconds)
+        APILogWorker.drain_all(timeout=seconds)
 
 
 @contextmanager

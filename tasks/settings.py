@@ -58,8 +58,13 @@ class State:
 
     @property
     def scratch(self) -> Path:
-        """Resumable checkpoints and profile blocks, keyed by stage digest."""
+        """Resumable checkpoints, keyed by stage and digest."""
         return self.root / "scratch"
+
+    @property
+    def store(self) -> Path:
+        """Profile blocks, named by their content and shared by all runs."""
+        return self.root / "store"
 
     @property
     def runs(self) -> Path:
@@ -78,7 +83,7 @@ class State:
 
 
 def find_checkout(start: Path | None = None) -> Path:
-    """The folder with dvc.yaml at or above `start` (default: the working folder). Raises ConfigError where there is none."""
+    """The folder with dvc.yaml at or above `start` (default: the working folder). Raises ConfigError for none."""
     place = (start or Path.cwd()).resolve()
     for folder in (place, *place.parents):
         if (folder / "dvc.yaml").is_file() and (folder / "params.yaml").is_file():
@@ -145,4 +150,6 @@ def child_environment(root: Path, state: State, *, offline: bool) -> dict[str, s
 
 def _without_repository(environment: Mapping[str, str]) -> dict[str, str]:
     """Git sets these for hooks; a stage that inherits them would work on another repository than its folder's."""
-    return {name: value for name, value in environment.items() if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
+    return {
+        name: value for name, value in environment.items() if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+    }

@@ -1,7 +1,8 @@
-"""From the configuration's `source` and `model` to what `pull` brings: trajectories by their source, and model.json.
+"""From the configuration's `source` and `model` to what `pull` brings: trajectories, model.json and warmup.json.
 
 model.json says which model the run starts from (kind, and revision or content hash), so that a changed model is a
-changed input of the graph. It holds no path of this machine but the one that the configuration itself names.
+changed input of the graph; it holds no path but the one that the configuration itself names. warmup.json lists the
+warm-up files by hash: the warm-up depends on these two alone, and not on the training data beside them.
 """
 
 from __future__ import annotations
@@ -14,13 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import pivotrl_core.environments
-from pivotrl_core.config.inputs import BundledModel, EmbeddedSource, FolderModel, FolderSource, HubSource, ModelSource, S3Source
+from pivotrl_core.config.inputs import (
+    BundledModel,
+    EmbeddedSource,
+    FolderModel,
+    FolderSource,
+    HubSource,
+    ModelSource,
+    S3Source,
+)
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, write_json
 from pivotrl_core.types import Split, content_id
 from tasks import pull as pulling
-from tasks.pull.manifest import Manifest
+from tasks.pull.manifest import Manifest, PullSplit
 from tasks.pull.origin import Listing, Origin, Source, SourceObject
 
 PULLED = Path("data") / "pulled"
@@ -38,6 +47,9 @@ def pull_inputs(config: Config, root: Path, base: Path) -> Manifest:
     target = root / PULLED
     manifest = pulling.pull(build_source(config, base), target)
     write_json(target / "model.json", model_identity(config.model, base))
+    # What the warm-up depends on: new training data must not make the base policy look changed.
+    files = [[file.origin_key, file.sha256] for file in manifest.files if file.split is PullSplit.WARMUP]
+    write_json(target / "warmup.json", sorted(files))
     return manifest
 
 
@@ -51,7 +63,9 @@ def build_source(config: Config, base: Path) -> Source:
         return _Joined(train, pulling.FolderSource(source.warmup_path, base)) if source.warmup_path else train
     if isinstance(source, S3Source):
         prefix = pulling.S3Source(source.bucket, source.prefix)
-        return _Joined(prefix, pulling.S3Source(source.bucket, source.warmup_prefix)) if source.warmup_prefix else prefix
+        return (
+            _Joined(prefix, pulling.S3Source(source.bucket, source.warmup_prefix)) if source.warmup_prefix else prefix
+        )
     if isinstance(source, HubSource):
         return pulling.HubSource(source.repo, source.revision, source.patterns)
     raise ConfigError(f"source.kind: {source!r} has no way to be pulled")
@@ -65,7 +79,8 @@ def _generate(source: EmbeddedSource) -> Mapping[str, Iterable[Any]]:
     counts = {"train": (source.trajectories, Pool.MAIN), "warmup": (source.warmup_trajectories, Pool.WARMUP)}
     return {
         f"{folder}/{source.domain}.jsonl": [
-            to_openai_row(one) for one in iter_trajectories(get_domain(source.domain), Split.TRAIN, count, source.seed, pool)
+            to_openai_row(one)
+            for one in iter_trajectories(get_domain(source.domain), Split.TRAIN, count, source.seed, pool)
         ]
         for folder, (count, pool) in counts.items()
         if count
@@ -99,8 +114,8 @@ class _JoinedOrigin:
     def identity(self) -> Mapping[str, str]:
         return {**self.train.identity, **{f"warmup_{key}": value for key, value in self.warmup.identity.items()}}
 
-    def list(self, _previous: Manifest | None) -> Listing:
-        train, warmup = self.train.list(None), self.warmup.list(None)
+    def list_objects(self, _previous: Manifest | None) -> Listing:
+        train, warmup = self.train.list_objects(None), self.warmup.list_objects(None)
         moved = [SourceObject(_WARMUP + item.key, item.bytes, item.version) for item in warmup.objects]
         own = [item for item in train.objects if not item.key.startswith(_WARMUP)]
         return Listing((*own, *moved), train.revision)
@@ -123,7 +138,9 @@ def model_identity(model: ModelSource, base: Path) -> dict[str, Any]:
 
 def _folder_digest(folder: Path) -> str:
     if not (folder / "config.json").is_file():
-        raise ConfigError(f"model.path: {folder} is no model folder (config.json is missing); give a Hugging Face folder")
+        raise ConfigError(
+            f"model.path: {folder} is no model folder (config.json is missing); give a Hugging Face folder"
+        )
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.suffix in (".json", ".safetensors", ".txt", ".model", ".jinja"):

@@ -16,7 +16,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
 from tasks.graph import Outcome, Workplace, run_stage
-from tasks.supervision import Limits, StageFailedError
+from tasks.supervision import DEFAULT_LIMITS, Limits, StageFailedError
 
 _STATE_NAMES = {Outcome.RAN: "Completed", Outcome.RESTORED: "Restored", Outcome.UNCHANGED: "Cached"}
 _MESSAGES = {
@@ -33,7 +33,7 @@ class StageJob:
     place: Workplace
     changed: bool
     force: bool = False
-    limits: Limits = Limits()
+    limits: Limits = DEFAULT_LIMITS
     poll: Callable[[], None] | None = None
 
 

@@ -36,7 +36,7 @@ class StageFailedError(PivotRLError):
 
     @property
     def retryable(self) -> bool:
-        """Whether it may pass: a temporary failure, or an end by a signal. A stage that computes fails the same way again."""
+        """Whether it may pass: a temporary failure, or an end by a signal. What computes fails the same way again."""
         return self.code == EXIT_TEMPORARY or 128 < self.code < 128 + 65
 
 
@@ -46,6 +46,9 @@ class Limits:
 
     deadline: float = 24 * 3600.0
     grace: float = 10.0
+
+
+DEFAULT_LIMITS = Limits()
 
 
 def describe_exit(code: int) -> str:
@@ -67,7 +70,7 @@ def run_supervised(
     cwd: Path,
     environment: Mapping[str, str],
     log: Path,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
     poll: Callable[[], None] | None = None,
 ) -> int:
     """Run a command in a process tree of its own until it ends.

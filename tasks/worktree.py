@@ -60,24 +60,36 @@ def private_worktree(
 def _create(checkout: Path, root: Path, snapshot: Snapshot) -> None:
     repository = Repository(checkout)
     # Hooks are the user's: a worktree of ours is no checkout of theirs.
-    repository.git("-c", "core.hooksPath=/dev/null", "worktree", "add", "--quiet", "--detach", str(root), snapshot.commit)
+    repository.git(
+        "-c", "core.hooksPath=/dev/null", "worktree", "add", "--quiet", "--detach", str(root), snapshot.commit
+    )
     if snapshot.diff:
         Repository(root).git("apply", "--binary", "--whitespace=nowarn", "-", data=snapshot.diff)
 
 
 def _configure_dvc(checkout: Path, root: Path, cache: Path) -> None:
     """Local settings: the cache, links instead of copies, and the checkout's own local settings and folder remotes."""
-    from configobj import ConfigObj
+    from configobj import ConfigObj  # type: ignore[import-untyped] # what DVC itself reads its settings with
 
     shared, local = ConfigObj(str(checkout / ".dvc" / "config")), checkout / ".dvc" / "config.local"
     settings = ConfigObj(str(local)) if local.is_file() else ConfigObj()
     for section, values in [*shared.items(), *list(settings.items())]:
-        url = values.get("url", "") if section.startswith("'remote") or section.startswith("remote") else ""
+        url = values.get("url", "") if section.startswith("remote") else ""
         if url and "://" not in url and not Path(url).is_absolute():
             settings.setdefault(section, {})["url"] = str((checkout / ".dvc" / url).resolve())
     settings.setdefault("cache", {}).update({"dir": str(cache), "type": "reflink,hardlink,copy"})
     settings.filename = str(root / ".dvc" / "config.local")
     (root / ".dvc").mkdir(exist_ok=True)
+    settings.write()
+
+
+def set_remote(root: Path, url: str) -> None:
+    """Make `url` the default remote of a worktree, in its local settings."""
+    from configobj import ConfigObj
+
+    settings = ConfigObj(str(root / ".dvc" / "config.local"))
+    settings.setdefault("core", {})["remote"] = "data-source"
+    settings['remote "data-source"'] = {"url": url}
     settings.write()
 
 

@@ -22,7 +22,9 @@ CODE = ("livecodebench", "scicode")
 HOSTILE = "<script>alert('x')</script> & <img src=http://evil.example/x.png>"
 
 
-def write_reports(root: Path, arms: tuple[str, ...] = ("base", "sft", "pivotrl"), seeds: tuple[int, ...] = (0,)) -> Path:
+def write_reports(
+    root: Path, arms: tuple[str, ...] = ("base", "sft", "pivotrl"), seeds: tuple[int, ...] = (0,)
+) -> Path:
     """Write params.yaml, graph.yaml, profile, pools, train, evaluate, timings and compare reports below `root`."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "params.yaml").write_text(yaml.safe_dump(_params(arms, seeds), sort_keys=False))
@@ -67,7 +69,9 @@ def _params(arms: tuple[str, ...], seeds: tuple[int, ...]) -> dict[str, Any]:
 def _graph(arms: tuple[str, ...], seeds: tuple[int, ...]) -> dict[str, Any]:
     trained = [arm for arm in arms if arm != "base"]
     trains = {
-        f"{arm}-{seed}": {"arm": arm, "seed": seed, "start": "models/base", "pool": arm} for arm in trained for seed in seeds
+        f"{arm}-{seed}": {"arm": arm, "seed": seed, "start": "models/base", "pool": arm}
+        for arm in trained
+        for seed in seeds
     }
     return {"selects": {arm: {"arm": arm, "profile": "base"} for arm in trained}, "trains": trains}
 
@@ -78,9 +82,15 @@ def _successes() -> Any:
 
 def _write_profile(folder: Path) -> None:
     mu = _successes() / 8
-    metrics = {"profile/mean_reward": float(mu.mean()), "profile/all_zero_share": float((mu == 0).mean()),
-               "profile/all_one_share": float((mu == 1).mean()), "profile/mixed_share": float(((mu > 0) & (mu < 1)).mean()),
-               "cost/rollout_turns": 303.0 * 8, "cost/generated_tokens": 52_000.0, "cost/prefilled_tokens": 90_000.0}
+    metrics = {
+        "profile/mean_reward": float(mu.mean()),
+        "profile/all_zero_share": float((mu == 0).mean()),
+        "profile/all_one_share": float((mu == 1).mean()),
+        "profile/mixed_share": float(((mu > 0) & (mu < 1)).mean()),
+        "cost/rollout_turns": 303.0 * 8,
+        "cost/generated_tokens": 52_000.0,
+        "cost/prefilled_tokens": 90_000.0,
+    }
     write_json(folder / "report.json", {"schema_version": 1, "stage": "profile", "name": "base", "metrics": metrics})
 
 
@@ -91,13 +101,27 @@ def _write_pool(folder: Path, arm: str) -> None:
     flat = ((mu == 0) | (mu == 1)) & ~kept
     reasons = {"no-variance": int(flat.sum()), "mean-too-high": int((~kept & ~flat).sum())}
     values = [n / 8 for n in range(9)]
-    report = {"rule": "AllTurns()" if cut is None else f"Pivots(lambda_diff={cut})", "candidates": 303, "profiled": 303,
-              "kept": int(kept.sum()), "dropped": int((~kept).sum()),
-              "dropped_by_reason": {reason: count for reason, count in reasons.items() if count},
-              "mean_reward_histogram": {"mu": values, "profiled": [int((mu == v).sum()) for v in values],
-                                        "kept": [int(((mu == v) & kept).sum()) for v in values]}}
-    metrics = {"select/candidates": 303.0, "select/pool_size": float(kept.sum()), "select/pool_share": float(kept.mean())}
-    write_json(folder / "report.json", {"schema_version": 1, "stage": "select", "arm": arm, "metrics": metrics, **report})
+    report = {
+        "rule": "AllTurns()" if cut is None else f"Pivots(lambda_diff={cut})",
+        "candidates": 303,
+        "profiled": 303,
+        "kept": int(kept.sum()),
+        "dropped": int((~kept).sum()),
+        "dropped_by_reason": {reason: count for reason, count in reasons.items() if count},
+        "mean_reward_histogram": {
+            "mu": values,
+            "profiled": [int((mu == v).sum()) for v in values],
+            "kept": [int(((mu == v) & kept).sum()) for v in values],
+        },
+    }
+    metrics = {
+        "select/candidates": 303.0,
+        "select/pool_size": float(kept.sum()),
+        "select/pool_share": float(kept.mean()),
+    }
+    write_json(
+        folder / "report.json", {"schema_version": 1, "stage": "select", "arm": arm, "metrics": metrics, **report}
+    )
 
 
 def _write_training(folder: Path, arm: str, seed: int) -> None:
@@ -115,8 +139,13 @@ def _write_training(folder: Path, arm: str, seed: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_jsonl(folder / "metrics.jsonl", rows)
     turns = 0.0 if arm == "sft" else 24.0 * 64
-    metrics = {**rows[-1]["metrics"], "cost/rollout_turns": turns, "cost/generated_tokens": turns * 17,
-               "cost/prefilled_tokens": turns * 40, "cost/trained_tokens": 60_000.0 + turns}
+    metrics = {
+        **rows[-1]["metrics"],
+        "cost/rollout_turns": turns,
+        "cost/generated_tokens": turns * 17,
+        "cost/prefilled_tokens": turns * 40,
+        "cost/trained_tokens": 60_000.0 + turns,
+    }
     write_json(folder / "report.json",
                {"schema_version": 1, "stage": "train", "arm": arm, "seed": seed, "metrics": metrics})  # fmt: skip
 
@@ -136,14 +165,20 @@ def _write_evaluation(folder: Path, arm: str, seed: int) -> None:
          "score": float(rng.uniform() < np.clip(0.45 + OOD[arm] + difficulty[n + 150], 0, 1))}
         for name in BENCHMARKS for n in range(32)])  # fmt: skip
     items.to_parquet(folder / "items.parquet")
-    metrics: dict[str, Any] = {f"eval/{b}-embedded/score": float(rows["score"].mean())
-                               for b, rows in items.groupby(items["benchmark"].str.removesuffix("-embedded"))}
+    metrics: dict[str, Any] = {
+        f"eval/{b}-embedded/score": float(rows["score"].mean())
+        for b, rows in items.groupby(items["benchmark"].str.removesuffix("-embedded"))
+    }
     metrics |= {f"eval/{b}-embedded/parse_failure_rate": 0.0 for b in BENCHMARKS}
     for kind, t in (("greedy", 0.0), ("t1", 1.0)):
         metrics[f"eval/helpdesk/success_{kind}"] = float(episodes[episodes["temperature"] == t]["success"].mean())
-    metrics |= {"eval/drift/kl_neutral": KL[arm], "eval/drift/kl_instructions": KL[arm] / 2 + KL[arm] * seed / 50,
-                "eval/drift/kl_other_turns": KL[arm] * 2, "eval/drift/order_agreement": 1 - KL[arm],
-                "eval/drift/reference_logprob_change": None if arm == "sft" else -KL[arm]}
+    metrics |= {
+        "eval/drift/kl_neutral": KL[arm],
+        "eval/drift/kl_instructions": KL[arm] / 2 + KL[arm] * seed / 50,
+        "eval/drift/kl_other_turns": KL[arm] * 2,
+        "eval/drift/order_agreement": 1 - KL[arm],
+        "eval/drift/reference_logprob_change": None if arm == "sft" else -KL[arm],
+    }
     reason = "no sandbox: bwrap is not installed"
     benchmarks = [{"name": f"{b}-embedded", "n": 0, "metric": "pass rate", "skipped": reason} for b in CODE]
     benchmarks += [{"name": f"{b}-embedded", "n": 32, "metric": "accuracy", "skipped": None} for b in BENCHMARKS]

@@ -1,6 +1,6 @@
-"""Arms: one mechanism for the method, its ablations, the sweep and the baselines (DESIGN section 4).
+"""Arms: one mechanism for the method, its ablations, the sweep and the baselines .
 
-An arm without `train` is only evaluated. Each arm has sub-trees of its own, and a stage depends on its own sub-tree only.
+An arm without `train` is only evaluated. Each arm has sub-trees of its own; a stage depends on its own sub-tree only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class PivotRule(Section):
 
     rule: Literal["pivots"]
     lambda_diff: Probability = 0.6
-    lambda_by_domain: dict[str, Probability] = {}
+    lambda_by_domain: dict[str, Probability] = Field(default_factory=dict)
     inclusive: bool = Field(False, description="keep mu == lambda_diff too, as the authors' script does")
 
 
@@ -117,8 +117,6 @@ class KLConfig(Section):
 
     weight: float = Field(0.0, ge=0.0)
     estimator: KLEstimator = KLEstimator.K3
-
-
 
 
 class PolicyGradient(Section):

@@ -15,8 +15,6 @@ from pivotrl_core.files import write_text
 HEADER = "# Generated from params.yaml (arms, seeds) by `pivotrl graph`. dvc.yaml runs over it. Do not edit.\n"
 
 
-
-
 def policy_folder(arm: str, seed: int) -> str:
     """Where an arm's policy lies, relative to the checkout."""
     return "models/base" if arm == "base" else f"models/{arm}/{seed}"

@@ -18,7 +18,8 @@ from pivotrl_core.types import canonical_json
 def load_config(path: Path) -> Config:
     """Read and validate a parameter file. Raises ConfigError naming file, key and remedy."""
     # Not PyYAML: it takes '1e-5' for text. YAML 1.2 (ruamel) reads it as the number that DVC's own dumper means by it.
-    from ruamel.yaml import YAML, YAMLError
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     try:
         values = YAML(typ="safe").load(path.read_text(encoding="utf-8"))

@@ -15,6 +15,9 @@ class ComputeConfig(Section):
     threads: PositiveInt = 2
     device: Literal["cpu", "cuda"] = "cpu"
     dtype: Literal["bfloat16", "float32"] = Field("bfloat16", description="of the frozen weights; what trains is fp32")
+    row_tokens: PositiveInt = Field(
+        2048, description="tokens of one packed training row; bounds memory, not the result"
+    )
 
 
 class WarmupConfig(Section):
@@ -33,7 +36,7 @@ class VerifierConfig(Section):
 
 
 class ProfileConfig(Section):
-    """K samples of the frozen reference policy at each candidate. Blocks are stored whole, so a killed profile goes on."""
+    """K samples of the frozen reference policy at each candidate, in blocks of trajectories that are stored whole."""
 
     samples: int = Field(8, ge=2, le=256, description="K")
     temperature: float = Field(1.0, gt=0.0, le=4.0)

@@ -1,11 +1,11 @@
 """Attention over branches: many rows that continue shared states, each state's keys and values stored once.
 
 A row attends to segments in order: a *stem* that it shares with other rows (read in place, never expanded), its own
-*history* (a conversation's earlier turns), and its *tail* (the tokens of the turn being written). Scores of all segments
-go through one softmax, so the result is that of ordinary causal attention up to floating-point order.
+*history* (a conversation's earlier turns), and its *tail* (the tokens of the turn being written). Scores of all
+segments go through one softmax, so the result is ordinary causal attention, up to the order of sums.
 
-Works for every transformers model that calls the attention interface with full causal attention. Not for sliding windows
-or recurrent layers: `check_supported` refuses those.
+Works for transformers models that call the attention interface with full causal attention. Not for sliding windows or
+recurrent layers: `check_supported` refuses those.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ATTENTION = "pivotrl_branches"
 
 @dataclass(slots=True)
 class Stems:
-    """Keys and values [J, H_kv, T, D] a layer, for J states padded to T. `visible_R` is how much of its stem a row sees."""
+    """Keys and values [J, H_kv, T, D] a layer, for J states padded to T. A row sees `visible_R` tokens of its stem."""
 
     keys: list[Tensor]
     values: list[Tensor]

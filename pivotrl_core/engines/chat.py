@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.types import Action, Message, Role, Tool, tools_to_json
 from pivotrl_core.verifiers.formatting import ToolFormat, format_turn, tools_listing
 from pivotrl_core.verifiers.parsing import parse_action
@@ -44,6 +45,16 @@ class ChatRenderer:
             ids += [*self._encode(text[cursor : len(before)]), *self._encode(turn), self.eos_id]
             cursor = len(end)
         return (*ids, *self._encode(text[cursor:]))
+
+    def following_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Ids between an assistant turn that has just ended and the next one: what the environment answered."""
+        turn = Message(Role.ASSISTANT, "x")
+        opening = [Message(Role.USER, "x"), turn]
+        text = self._text([*opening, *messages], ())
+        before = self._text(opening[:1], ()) + "x" + self.tokenizer.eos_token
+        if not text.startswith(before):
+            raise ConfigError("model: its chat template rewrites earlier turns; episodes need one that only appends")
+        return self._encode(text[len(before) :])
 
     def turn_text(self, message: Message) -> str:
         """An assistant message as the policy would write it."""
@@ -80,6 +91,10 @@ class ChatRenderer:
         if message.role is Role.TOOL and not self.native_tools:
             return {"role": "user", "content": f"result: {message.content}"}
         return {"role": str(message.role), "content": message.content}
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Ids of plain text."""
+        return tuple(self._encode(text))
 
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
         return tuple(self.tokenizer(text, add_special_tokens=False).input_ids)

@@ -38,7 +38,7 @@ def prepare_torch(compute: ComputeConfig) -> None:
     torch.set_num_threads(compute.threads)
     torch.use_deterministic_algorithms(True, warn_only=compute.device == "cuda")
     # Determinism does not need it here (nothing reads memory it did not write), and it costs 5 % of a decoding step.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def torch_dtype(compute: ComputeConfig) -> torch.dtype:
@@ -82,4 +82,5 @@ def load_model(folder: Path, compute: ComputeConfig) -> Policy:
 def _with_adapter(model: Any, folder: Path) -> Any:
     from peft import PeftModel
 
-    return PeftModel.from_pretrained(model, folder, autocast_adapter_dtype=True).eval()
+    dtype = model.dtype
+    return PeftModel.from_pretrained(model, folder, autocast_adapter_dtype=False).to(dtype).eval()

@@ -27,7 +27,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class SamplingConfig:
-    """Temperature 0 is greedy. Log-probabilities are those of the distribution that is sampled from (after temperature)."""
+    """Temperature 0 is greedy. Log-probabilities are those of the distribution sampled from, after temperature."""
 
     temperature: float = 1.0
     max_tokens: int = 64

@@ -1,7 +1,7 @@
 """Conversations that grow turn by turn in one batch: episodes of an environment.
 
-What all conversations begin with (system prompt and tools) is one stem; each keeps the keys and values of its own turns,
-so that every token is computed once. Positions of a conversation are its own; padding is masked, never seen.
+What all conversations begin with (system prompt and tools) is one stem; each keeps the keys and values of its own
+turns, so that every token is computed once. Positions of a conversation are its own; padding is masked, never seen.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class _Recorded(Own):
         super().keep(rows)
 
     def whole(self, lengths: Sequence[int]) -> Own:
-        """All rows in their first order; of each row the first `lengths` tokens are real (its last id is not computed)."""
+        """All rows in their first order; the first `lengths` tokens of a row are real (its last id is not computed)."""
         parts = [*self.left, (self.rows, self.keys, self.values)]
         order = torch.argsort(torch.cat([rows for rows, _, _ in parts]))
         layers = range(len(self.keys))

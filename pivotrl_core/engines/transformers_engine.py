@@ -1,13 +1,12 @@
 """The embedded engine: transformers in this process, on branches (see branches.py).
 
 Prompts that are prefixes of one another (the turns of one trajectory) share one stem; what all stems begin with (the
-system prompt) is computed once. Rows leave the batch when they end, by a fixed plan that depends on the samples only, so
-that the same requests give the same bits on the same machine with the same number of threads.
+system prompt) is computed once. Rows leave the batch when they end, by a fixed plan that depends on the samples only,
+so that the same requests give the same bits on the same machine with the same number of threads.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -94,8 +93,7 @@ class TransformersEngine:
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[list[Tensor], list[Tensor]]:
         """Keys and values [J, H_kv, T, D] a layer of the prompts; their common prefix is computed once."""
-        common = len(os.path.commonprefix([tuple(p) for p in prompts]))  # type: ignore[type-var]
-        lead = min(common, min(len(p) for p in prompts))
+        lead = common_prefix(prompts)
         prefix = None
         if lead and (len(prompts) > 1 or lead == len(prompts[0])):
             writer = StemWriter()
@@ -174,8 +172,15 @@ def inverse_transform(logprobs_RV: Tensor, uniform_R: Tensor) -> Tensor:
     return torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(max=logprobs_RV.shape[1] - 1)
 
 
+def common_prefix(sequences: Sequence[Sequence[int]]) -> int:
+    """Number of ids that all sequences begin with."""
+    shortest, longest = min(sequences), max(sequences)  # what the first and last in order share, all between share
+    pairs = zip(shortest, longest, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(shortest), len(longest)))
+
+
 def plan_stems(requests: Sequence[Request]) -> list[tuple[int, list[int]]]:
-    """Group requests whose prompts are prefixes of one another: (index of the longest, indices of all), in a fixed order."""
+    """Requests whose prompts are prefixes of one another: (index of the longest, indices of all), in a fixed order."""
     order = sorted(range(len(requests)), key=lambda i: requests[i].prompt_ids, reverse=True)
     stems: list[tuple[int, list[int]]] = []
     for index in order:

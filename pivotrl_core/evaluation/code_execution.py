@@ -17,7 +17,8 @@ from pivotrl_core.verifiers import sandbox
 
 _DRIVER = Path(__file__).with_name("sandbox_driver.py")
 _SECONDS_PER_TEST = 4
-_LIMITS = sandbox.Limits(wall_seconds=15.0, cpu_seconds=5)
+# Memory holds per process: 8 times 256 MiB is the most that one item can take.
+_LIMITS = sandbox.Limits(wall_seconds=15.0, cpu_seconds=5, memory_bytes=256 * 2**20, processes=8)
 
 
 class _NoResult:
@@ -45,7 +46,7 @@ def run_program(code: str, inputs: Sequence[str]) -> list[Json]:
 
 
 def close(value: Json, expected: Json, relative: float = 1e-5, absolute: float = 1e-8) -> bool:
-    """Numbers within the tolerance of numpy.allclose, |value - expected| <= absolute + relative |expected|; else equal."""
+    """Numbers: |value - expected| <= absolute + relative |expected|, as numpy.allclose has it; the rest: equality."""
     numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (value, expected))
     if not numbers:
         return bool(value == expected)
@@ -57,7 +58,7 @@ def close(value: Json, expected: Json, relative: float = 1e-5, absolute: float =
 
 def _run(code: str, job: dict[str, Json]) -> list[Json]:
     results: list[Json] = [NO_RESULT] * len(job["inputs"])
-    files = {
+    files: dict[str, str | bytes] = {
         "driver.py": _DRIVER.read_bytes(),
         "solution.py": code.encode("utf-8", "replace"),
         "job.json": json.dumps(job),

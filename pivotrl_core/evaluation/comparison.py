@@ -1,8 +1,9 @@
 """The comparison of arms: cells with intervals, paired differences, benchmarks and cost, as one plain dictionary.
 
-Cells with items behind them carry a bootstrap interval over items and seeds; cells without (drift) carry the range over
-seeds where there is more than one, and no interval otherwise. A difference is 'shown' only where its paired interval
-leaves out zero. A metric that was not a number stays None and is named in the notes; it never becomes 0.
+Cells with items behind them carry a bootstrap interval over items and seeds (`statistics.py`); cells without (drift)
+carry the range over seeds where there is more than one, and no interval otherwise. A difference is 'shown' only where
+its paired interval leaves out zero. A metric that was not a number stays None and is named in the notes; it never
+becomes 0.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from itertools import combinations
 from statistics import fmean
 
 from pivotrl_core.evaluation.costs import cost_by_arm
-from pivotrl_core.evaluation.pairing import Interval, Scores, difference, interval
+from pivotrl_core.evaluation.pairing import Scores, match, stack
 from pivotrl_core.evaluation.scorecard import Evaluation, benchmark_of, gather, is_in_domain, order_of
+from pivotrl_core.evaluation.statistics import bootstrap_mean, paired_difference
 from pivotrl_core.types import Json
 
 OOD_MEAN = "eval/ood-embedded/mean"
@@ -56,23 +58,24 @@ def _arm_order(evaluations: Sequence[Evaluation]) -> list[str]:
 
 
 def _row(arm: str, evaluations: Sequence[Evaluation], scores: Mapping[str, Scores]) -> dict[str, Json]:
-    cells = {metric: _cell(interval([one], f"{arm} {metric}"), len(one.seeds)) for metric, one in scores.items()}
-    benchmarks = [scores[metric] for metric in sorted(scores, key=order_of) if benchmark_of(metric)]
-    if benchmarks and len({one.seeds for one in benchmarks}) == 1:
-        cells[OOD_MEAN] = _cell(interval(benchmarks, f"{arm} {OOD_MEAN}"), len(benchmarks[0].seeds))
+    cells = {metric: _cell(arm, metric, one) for metric, one in scores.items()}
+    mean = stack({metric: one for metric, one in scores.items() if benchmark_of(metric)})
+    if mean is not None:
+        cells[OOD_MEAN] = _cell(arm, OOD_MEAN, mean)
     for metric in dict.fromkeys(name for one in evaluations for name in one.metrics):
         if metric not in cells and metric.startswith("eval/"):
             cells[metric] = _range_cell([one.metrics.get(metric) for one in evaluations])
     return {"arm": arm, "seeds": sorted(one.seed for one in evaluations), "cells": cells}
 
 
-def _cell(estimate: Interval, seeds: int) -> dict[str, Json]:
+def _cell(arm: str, metric: str, scores: Scores) -> dict[str, Json]:
+    estimate = bootstrap_mean(scores.values_SN, arm, metric)
     return {
         "mean": estimate.mean,
         "low": estimate.low,
         "high": estimate.high,
-        "n": estimate.n,
-        "interval": "bootstrap over items and seeds" if seeds > 1 else "bootstrap over items",
+        "n": estimate.items,
+        "interval": "bootstrap over items and seeds" if estimate.seeds > 1 else "bootstrap over items",
     }
 
 
@@ -100,19 +103,21 @@ def _paired(arms: Sequence[str], scores: Mapping[str, Mapping[str, Scores]]) -> 
 def paired_differences(
     a: str, scores_a: Mapping[str, Scores], b: str, scores_b: Mapping[str, Scores], single_benchmarks: bool = True
 ) -> Iterator[dict[str, Json]]:
-    """Differences `a` - `b` on shared items and seeds, each with its interval and whether that leaves out zero."""
-    shared = {m: difference(scores_a[m], scores_b[m]) for m in sorted(set(scores_a) & set(scores_b), key=order_of)}
-    found = {metric: one for metric, one in shared.items() if one is not None}
-    for metric, one in found.items():
+    """Differences `a` - `b` on the items that both have, each with its interval and whether that leaves out zero."""
+    matched = {m: match(scores_a[m], scores_b[m]) for m in sorted(set(scores_a) & set(scores_b), key=order_of)}
+    found = {metric: pair for metric, pair in matched.items() if pair is not None}
+    for metric, pair in found.items():
         if single_benchmarks or is_in_domain(metric):
-            yield _difference_row(a, b, metric, [one])
-    benchmarks = [one for metric, one in found.items() if benchmark_of(metric)]
-    if benchmarks and len({one.seeds for one in benchmarks}) == 1:
-        yield _difference_row(a, b, OOD_MEAN, benchmarks)
+            yield _difference_row(a, b, metric, *pair)
+    benchmarks = {metric: pair for metric, pair in found.items() if benchmark_of(metric)}
+    mean_a = stack({metric: pair[0] for metric, pair in benchmarks.items()})
+    mean_b = stack({metric: pair[1] for metric, pair in benchmarks.items()})
+    if mean_a is not None and mean_b is not None:
+        yield _difference_row(a, b, OOD_MEAN, mean_a, mean_b)
 
 
-def _difference_row(a: str, b: str, metric: str, parts: Sequence[Scores]) -> dict[str, Json]:
-    estimate = interval(parts, f"{a} - {b} {metric}")
+def _difference_row(a: str, b: str, metric: str, scores_a: Scores, scores_b: Scores) -> dict[str, Json]:
+    estimate = paired_difference(scores_a.values_SN, scores_b.values_SN, a, b, metric)
     return {
         "a": a,
         "b": b,
@@ -120,8 +125,8 @@ def _difference_row(a: str, b: str, metric: str, parts: Sequence[Scores]) -> dic
         "difference": estimate.mean,
         "low": estimate.low,
         "high": estimate.high,
-        "n": estimate.n,
-        "seeds": 0 if parts[0].seeds == (-1,) else len(parts[0].seeds),
+        "n": estimate.items,
+        "seeds": estimate.seeds,
         "shown": estimate.low > 0.0 or estimate.high < 0.0,
     }
 
@@ -145,9 +150,11 @@ def _notes(evaluations: Sequence[Evaluation]) -> list[str]:
     seeds = {evaluation.seed for evaluation in evaluations}
     if len(seeds) == 1:
         notes.append("One seed: intervals cover the choice of items only, not what another training run would give.")
+    missing: dict[str, list[str]] = {}
     for evaluation in evaluations:
-        missing = sorted(name for name, value in evaluation.metrics.items() if value is None)
-        if missing:
-            notes.append(f"Not a number in {evaluation.arm}-{evaluation.seed}: {', '.join(missing)}.")
+        for name in sorted(name for name, value in evaluation.metrics.items() if value is None):
+            missing.setdefault(name, []).append(f"{evaluation.arm}-{evaluation.seed}")
+    notes.extend(f"Not a number: {name} of {', '.join(runs)}." for name, runs in missing.items())
+    for evaluation in evaluations:
         notes.extend(str(note) for note in evaluation.report.get("notes", []))
     return list(dict.fromkeys(notes))

@@ -24,7 +24,9 @@ def cost_by_arm(
     return {arm: _cost(arm, selects, trains, profiles, graph) for arm in arms}
 
 
-def _cost(arm: str, selects: Reports, trains: Reports, profiles: Reports, graph: Mapping[str, Json]) -> dict[str, float]:
+def _cost(
+    arm: str, selects: Reports, trains: Reports, profiles: Reports, graph: Mapping[str, Json]
+) -> dict[str, float]:
     runs = {key: entry for key, entry in graph.get("trains", {}).items() if entry["arm"] == arm}
     keys = list(runs) or [key for key, report in trains.items() if report.get("arm") == arm]
     total: dict[str, float] = dict.fromkeys((*COUNTS[:3], "training_turns", "start_turns", "profiling_turns"), 0.0)

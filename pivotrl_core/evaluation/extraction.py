@@ -44,7 +44,7 @@ def code_blocks(text: str) -> list[str]:
 
 
 def choice_letter(text: str, patterns: Sequence[re.Pattern[str]]) -> str | None:
-    """First group of the first pattern found anywhere in the text, else the last capital letter A to J standing alone."""
+    """First group of the first pattern found in the text, else the last capital letter A to J standing alone."""
     for pattern in patterns:
         found = pattern.search(text)
         if found:

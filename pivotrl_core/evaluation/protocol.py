@@ -47,3 +47,7 @@ class Benchmark(Protocol):
     def score(self, item: Item, answer: str) -> ItemScore:
         """Score one answer. Never raises on any answer."""
         ...
+
+    def reference(self, item: Item) -> str:
+        """An answer that scores 1."""
+        ...

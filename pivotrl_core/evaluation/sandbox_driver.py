@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 MAX_OUTPUT_BYTES = 4096
@@ -19,8 +20,7 @@ MAX_OUTPUT_BYTES = 4096
 
 def main() -> None:
     """Read job.json, run solution.py as it says, and report on the descriptor that was standard output."""
-    with open("job.json", encoding="utf-8") as file:
-        job = json.load(file)
+    job = json.loads(Path("job.json").read_text(encoding="utf-8"))
     report = os.dup(1)
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
@@ -34,8 +34,8 @@ def main() -> None:
 def run_calls(job: dict[str, Any], report: int) -> None:
     """Import the solution once, then call its function for each test; an exception fails that test alone."""
     namespace: dict[str, Any] = {"__name__": "solution"}
-    with open("solution.py", encoding="utf-8") as file:
-        exec(compile(file.read(), "solution.py", "exec"), namespace)
+    code = Path("solution.py").read_text(encoding="utf-8")
+    exec(compile(code, "solution.py", "exec"), namespace)  # noqa: S102 - what the sandbox is for
     for index, arguments in enumerate(job["inputs"]):
         with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
             send(report, index, namespace[job["function"]](*arguments))
@@ -44,13 +44,13 @@ def run_calls(job: dict[str, Any], report: int) -> None:
 def run_programs(job: dict[str, Any], report: int) -> None:
     """Run the solution as a program for each test, with the test's text as standard input."""
     for index, text in enumerate(job["inputs"]):
-        with open("stdin.txt", "w", encoding="utf-8") as file:
-            file.write(text)
-        with open("stdin.txt", "rb") as stdin, open("stdout.bin", "wb") as stdout, contextlib.suppress(Exception):
+        given, printed = Path("stdin.txt"), Path("stdout.bin")
+        given.write_text(text, encoding="utf-8")
+        with given.open("rb") as stdin, printed.open("wb") as stdout, contextlib.suppress(Exception):
             command = [sys.executable, "-I", "-S", "-B", "solution.py"]
             done = subprocess.run(command, stdin=stdin, stdout=stdout, timeout=job["seconds"], check=False)
             if done.returncode == 0:
-                with open("stdout.bin", "rb") as output:
+                with printed.open("rb") as output:
                     send(report, index, output.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace"))
 
 

@@ -39,7 +39,7 @@ class Evaluation:
 
 
 def read_evaluation(folder: Path) -> Evaluation:
-    """Read one folder `reports/evaluate/ARM-SEED` (report.json, and items.parquet and episodes.parquet where present)."""
+    """Read one folder `reports/evaluate/ARM-SEED` (report.json; items and episodes where present)."""
     report = read_json(folder / "report.json")
     items: dict[str, dict[str, float]] = {}
     items.update(_benchmark_items(folder / "items.parquet"))

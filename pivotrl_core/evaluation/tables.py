@@ -33,14 +33,18 @@ Rows = list[tuple[str, list[str]]]
 
 def is_share(metric: str) -> bool:
     """Whether the metric is a share in [0, 1] that is shown in per cent."""
-    return is_in_domain(metric) or benchmark_of(metric) is not None or metric in (OOD_MEAN, "eval/drift/order_agreement")
+    return (
+        is_in_domain(metric) or benchmark_of(metric) is not None or metric in (OOD_MEAN, "eval/drift/order_agreement")
+    )
 
 
 def table_metrics(report: Mapping[str, Json]) -> list[str]:
     """The metrics of the table in order: in-domain, benchmarks, their mean, drift."""
     names = {metric for row in report["rows"] for metric in row["cells"]}
     benchmarks = sorted((n for n in names if benchmark_of(n) and n.endswith("/score")), key=order_of)
-    drift = [n for n in ("kl_neutral", "kl_instructions", "kl_other_turns", "order_agreement") if f"eval/drift/{n}" in names]
+    drift = [
+        n for n in ("kl_neutral", "kl_instructions", "kl_other_turns", "order_agreement") if f"eval/drift/{n}" in names
+    ]
     mean = [OOD_MEAN] if OOD_MEAN in names else []
     return [*in_domain_metrics(report), *benchmarks, *mean, *(f"eval/drift/{name}" for name in drift)]
 

@@ -96,7 +96,7 @@ def metric_label(metric: str) -> str:
         "eval/drift/kl_instructions": "KL from base, instructions",
         "eval/drift/kl_other_turns": "KL from base, other turns",
         "eval/drift/order_agreement": "agreement of action order",
-        "eval/drift/reference_logprob_change": "log-prob. of references*",
+        "eval/drift/reference_logprob_change": "log-prob. of references (style)",
     }
     if metric in known:
         return known[metric]
@@ -120,10 +120,9 @@ def _in_domain_sentence(report: Mapping[str, Json], metric: str) -> str:
         closest = _closest(report, place)
         return f"{label}: {place.leader} wins with {share}, beyond the interval of every other arm; {closest}."
     names = _listing(place.level_with)
-    rivals = [arm for arm in place.level_with if arm != BASE]
     over_base = _against_base(report, place.leader, metric)
     quantity = "none of these is shown to differ from it" if len(place.level_with) > 1 else "no difference shown"
-    tail = f" {over_base}" if over_base and (rivals or place.level_with == (BASE,)) else ""
+    tail = f" {over_base}" if over_base else ""
     return f"{label}: no winner. {place.leader} stands highest with {share}, level with {names} ({quantity}).{tail}"
 
 
@@ -163,7 +162,9 @@ def _cost_sentence(report: Mapping[str, Json], arms: Sequence[str]) -> str:
         if not turns:
             parts.append(f"{arm} no rollouts, {cost.get('trained_tokens', 0.0):,.0f} trained tokens")
             continue
-        parts.append(f"{arm} {turns:,.0f} rollout turns" + (f" (profiling {profiling:,.0f} of them)" if profiling else ""))
+        parts.append(
+            f"{arm} {turns:,.0f} rollout turns" + (f" (profiling {profiling:,.0f} of them)" if profiling else "")
+        )
     return f"Cost of one seed: {'; '.join(parts)}." if parts else ""
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints for exact resume: masters, moments, step, cursor and counters, in safetensors and JSON, written atomically.
+"""Checkpoints for exact resume: masters, moments, step and counters, in safetensors and JSON, written atomically.
 
 Every random number of training derives from names (seed, step, candidate), so no generator state decides anything; the
 state of torch's own generator is kept all the same. The newest checkpoint that is whole counts; a damaged one is named

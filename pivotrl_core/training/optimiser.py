@@ -40,7 +40,9 @@ class Optimiser:
         """
         norm = float(torch.nn.utils.clip_grad_norm_(self.policy.masters, self.config.max_grad_norm))
         if not math.isfinite(norm):
-            raise TrainingError(f"the gradient is not finite at step {step}; lower the learning rate, or look at the data")
+            raise TrainingError(
+                f"the gradient is not finite at step {step}; lower the learning rate, or look at the data"
+            )
         for group in self.adam.param_groups:
             group["lr"] = self.config.learning_rate * rate_factor(step, self.total, self.config)
         self.adam.step()

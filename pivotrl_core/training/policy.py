@@ -1,4 +1,4 @@
-"""A policy that trains: LoRA factors in fp32 on frozen weights, or all parameters with fp32 master weights.
+"""A policy that trains: LoRA factors on frozen weights, or all parameters; either way with fp32 master weights.
 
 The reference policy pi_0 of the KL term is the same model with its adapter off, where training starts from pi_0 itself;
 a second adapter or a copy of the model otherwise.
@@ -54,15 +54,16 @@ class TrainablePolicy:
     def _attach(self, lora: LoRA, adapter: Path | None) -> None:
         from peft import LoraConfig, PeftModel, get_peft_model
 
+        # Factors compute in the dtype of the frozen weights (casts would cost half of a step) and train in fp32.
+        loaded_dtype = self.model.dtype
         if adapter is not None:
-            self.model = PeftModel.from_pretrained(
-                self.model, adapter, is_trainable=True, autocast_adapter_dtype=True
-            ).eval()
+            self.model = PeftModel.from_pretrained(self.model, adapter, is_trainable=True, autocast_adapter_dtype=False)
+            self.model.to(loaded_dtype).eval()
             return
         settings = LoraConfig(
             r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", lora_dropout=0.0, task_type="CAUSAL_LM"
         )
-        self.model = get_peft_model(self.model, settings, autocast_adapter_dtype=True).eval()
+        self.model = get_peft_model(self.model, settings, autocast_adapter_dtype=False).to(loaded_dtype).eval()
 
     def _unfreeze(self, adapter: Path | None) -> None:
         if adapter is not None:
@@ -119,6 +120,8 @@ class TrainablePolicy:
     def save(self, folder: Path) -> None:
         """Write the policy as a PEFT adapter or a Hugging Face folder; equal weights are equal bytes."""
         if self.kind == "lora":
-            save_adapter(self.model, folder)
+            names = {id(parameter): name for name, parameter in self.model.named_parameters()}
+            factors = {names[id(p)]: m for p, m in zip(self.trained, self.masters, strict=True)}
+            save_adapter(self.model, factors, folder)
         else:
             save_model(self.model, self.tokenizer, folder)

@@ -15,12 +15,12 @@ from torch import Tensor
 from pivotrl_core.files import read_json, write_json
 
 
-def save_adapter(model: Any, folder: Path) -> None:
-    """Write a PEFT adapter (`adapter_config.json`, `adapter_model.safetensors`)."""
+def save_adapter(model: Any, factors: dict[str, Tensor], folder: Path) -> None:
+    """Write a PEFT adapter (`adapter_config.json`, `adapter_model.safetensors`); factors go by parameter name."""
     from peft import get_peft_model_state_dict
 
     folder.mkdir(parents=True, exist_ok=True)
-    save_tensors(get_peft_model_state_dict(model), folder / "adapter_model.safetensors")
+    save_tensors(get_peft_model_state_dict(model, state_dict=factors), folder / "adapter_model.safetensors")
     settings = model.peft_config["default"].to_dict()
     settings["base_model_name_or_path"] = ""
     settings["inference_mode"] = True

@@ -34,7 +34,8 @@ def capture(process: subprocess.Popen[bytes], seconds: float, max_bytes: int) ->
 
     Never holds more than `max_bytes` and one chunk of each stream.
     """
-    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     streams: tuple[IO[bytes], IO[bytes]] = (process.stdout, process.stderr)
     buffers = (bytearray(), bytearray())
     deadline = time.monotonic() + seconds

@@ -12,8 +12,8 @@ _NAMES = (
 )  # fmt: skip
 _MONTHS = {form: number for number, name in enumerate(_NAMES, start=1) for form in (name, name[:3])}
 _NUMERIC = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})", re.ASCII)
-_DAY_FIRST = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?(?: of)? ([a-z]+)\.?,?(?: (\d{4}))?", re.ASCII)
-_MONTH_FIRST = re.compile(r"([a-z]+)\.? (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}))?", re.ASCII)
+_DAY_FIRST = re.compile(r"(\d{1,2})(?:st|[nr]d|th)?(?: of)? ([a-z]+)\.?,?(?: (\d{4}))?", re.ASCII)
+_MONTH_FIRST = re.compile(r"([a-z]+)\.? (\d{1,2})(?:st|[nr]d|th)?,?(?: (\d{4}))?", re.ASCII)
 _LEAP_YEAR = 2000
 
 

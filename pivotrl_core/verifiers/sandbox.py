@@ -179,7 +179,7 @@ def _run(host: _Host, command: Sequence[str], files: Mapping[str, str | bytes], 
 
 
 def _exit_status(status: str) -> int | None:
-    """The exit code that bwrap reported; None where the command never started, so that our failure is not the code's."""
+    """The exit code that bwrap reported; None where the command never started: that is our failure, not the code's."""
     for line in status.splitlines():
         code = json.loads(line).get("exit-code")
         if code is not None:
@@ -207,7 +207,7 @@ def _command_line(
         # Merged-/usr systems have links here; on others these are folders of their own.
         path = Path("/", name)
         if path.is_symlink():
-            line += ["--symlink", os.readlink(path), str(path)]
+            line += ["--symlink", str(path.readlink()), str(path)]
         elif path.exists():
             line += ["--ro-bind", str(path), str(path)]
     for path_text in ("/etc/alternatives", "/etc/ld.so.cache"):
@@ -215,11 +215,22 @@ def _command_line(
     for folder in host.python_folders:
         line += ["--ro-bind", folder, folder]
     line += ["--proc", "/proc", "--dev", "/dev"]
-    for folder in ("/tmp", "/box"):
+    for folder in ("/tmp", "/box", "/dev/shm"):  # noqa: S108 - inside the sandbox: its own, in memory
         line += ["--size", str(2 * limits.file_bytes), "--tmpfs", folder]
     for name, descriptor in descriptors.items():
         line += ["--file", str(descriptor), _inside_box(name)]
-    line += ["--remount-ro", "/", "--chdir", "/box", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin"]
+    line += [
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
+        "--chdir",
+        "/box",
+        "--clearenv",
+        "--setenv",
+        "PATH",
+        "/usr/bin:/bin",
+    ]
     line += ["--setenv", "HOME", "/box", "--setenv", "LANG", "C.UTF-8", "--"]
     # The limits are set inside the user namespace, so that the process count is the sandbox's own, not the user's.
     line += ["/usr/bin/prlimit", f"--as={limits.memory_bytes}", f"--fsize={limits.file_bytes}", "--core=0"]

@@ -70,7 +70,9 @@ def _draw(axis: Axes, points: Sequence[_Point], arms: Sequence[str], label: str)
             xerr=[[across[0] - across[1]], [across[2] - across[0]]], yerr=[[up[0] - up[1]], [up[2] - up[0]]],
             fmt=look.marker, color=look.colour, markersize=8, elinewidth=1.4, capsize=3, label=point.arm,
         )  # fmt: skip
-        axis.annotate(point.arm, (across[0], up[0]), xytext=(8, 7), textcoords="offset points", color=INK, weight="bold")
+        axis.annotate(
+            point.arm, (across[0], up[0]), xytext=(8, 7), textcoords="offset points", color=INK, weight="bold"
+        )
     axis.set_xlabel("mean change over the embedded OOD benchmarks against base, points")
     axis.set_ylabel(f"{label}, %")
     axis.margins(0.12)

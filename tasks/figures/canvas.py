@@ -1,7 +1,7 @@
 """The drawing surface: one look for all figures, rendered to PNG and to SVG without dates or random ids.
 
-Colours are the Okabe-Ito set, told apart with any colour vision; arms also differ by marker and line. In the SVG, ink and
-grid become CSS colours, so that a figure reads in light and dark.
+Colours are the Okabe-Ito set, told apart with any colour vision; arms also differ by marker and line. In the SVG, ink
+and grid become CSS colours, so that a figure reads in light and dark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ MUTED = "#a9b1ba"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", ":", "-", "--", "-.")
-THEMED = {INK: "currentColor", SOFT: "var(--soft)", GRID: "var(--rule)", MUTED: "var(--muted)"}
+THEMED = {
+    INK: "currentColor",
+    SOFT: "var(--soft)",
+    GRID: "var(--rule)",
+    MUTED: "var(--muted)",
+    COLOURS[0]: "var(--first)",
+}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 
@@ -90,7 +96,9 @@ def _png(drawing: Drawing) -> bytes:
 
 def _svg(drawing: Drawing, name: str, title: str) -> str:
     buffer = io.BytesIO()
-    drawing.savefig(buffer, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    drawing.savefig(
+        buffer, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    )
     text = buffer.getvalue().decode("utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

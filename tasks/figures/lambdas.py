@@ -60,7 +60,13 @@ def _draw_success(axis: Axes, report: Mapping[str, Json], points: Points) -> Non
         below = [100 * (cell["mean"] - cell["low"]) for _, cell in known]
         above = [100 * (cell["high"] - cell["mean"]) for _, cell in known]
         axis.errorbar(
-            xs, means, yerr=[below, above], fmt=MARKERS[n] + "-", color=COLOURS[n], capsize=3, label=metric_label(metric)
+            xs,
+            means,
+            yerr=[below, above],
+            fmt=MARKERS[n] + "-",
+            color=COLOURS[n],
+            capsize=3,
+            label=metric_label(metric),
         )
     axis.set_title("success, %")
     axis.legend(fontsize=8.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pivotrl_core.types import Json
@@ -45,7 +46,7 @@ def mean_reward(run: RunReports) -> Figure | None:
 
 def _draw(axis: Axes, histogram: Mapping[str, Json], cut: float | None, arm: str) -> None:
     places, profiled, kept = histogram["mu"], histogram["profiled"], histogram["kept"]
-    gaps = [after - before for before, after in zip(places, places[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(places)]
     width = 0.82 * min(gaps, default=0.1)
     axis.bar(places, profiled, width=width, color=MUTED)
     axis.bar(places, kept, width=width, color=COLOURS[0])
@@ -53,7 +54,10 @@ def _draw(axis: Axes, histogram: Mapping[str, Json], cut: float | None, arm: str
         axis.annotate(f"{count}", (place, count), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=9)
     if cut is not None:
         axis.axvline(cut, color=INK, linewidth=1.4, linestyle=(0, (4, 2)))
-        axis.annotate(f" cut of {arm}: {cut:g}", (cut, 0.98), xycoords=("data", "axes fraction"), va="top", fontsize=9.5)
+        axis.annotate(
+            f"cut of {arm}: {cut:g}", (cut, 0.98), xytext=(6, 0), xycoords=("data", "axes fraction"),
+            textcoords="offset points", va="top", fontsize=9.5,
+        )  # fmt: skip
     axis.set_title(_shares(places, profiled, kept), fontsize=10, weight="normal", color=SOFT)
     axis.set_xlabel("mean reward over the K samples of a candidate")
     axis.set_ylabel("candidates")
@@ -67,6 +71,6 @@ def _shares(places: Sequence[float], profiled: Sequence[int], kept: Sequence[int
     one = sum(count for place, count in zip(places, profiled, strict=True) if place == 1.0)
     mixed = total - zero - one
     return (
-        f"never succeeds {zero / total:.0%}    mixed {mixed / total:.0%}    always succeeds {one / total:.0%}"
-        f"    in the pool {sum(kept) / total:.0%}"
+        f"never succeeds {zero / total:.0%} · mixed {mixed / total:.0%} · always succeeds {one / total:.0%}"
+        f" · in the pool {sum(kept) / total:.0%}"
     )

@@ -34,7 +34,9 @@ def curves(run: RunReports) -> Figure | None:
     arms = sorted(set(trained.values()), key=lambda arm: (*_place(run.arms, arm), arm))
     panels = [(metric, label, _series(run.steps, trained, metric)) for metric, label in PANELS]
     # Policy-gradient arms may log a loss too, but its height means nothing there.
-    methods = {name: ((arm or {}).get("train") or {}).get("method") for name, arm in (run.params.get("arms") or {}).items()}
+    methods = {
+        name: ((arm or {}).get("train") or {}).get("method") for name, arm in (run.params.get("arms") or {}).items()
+    }
     panels = [
         (metric, label, {a: s for a, s in by_arm.items() if metric != "train/loss" or methods.get(a) == "sft"})
         for metric, label, by_arm in panels

@@ -15,7 +15,9 @@ from tasks.run_reports import RunReports
 def provenance_section(run: RunReports, provenance: Mapping[str, Json]) -> str:
     """Commit, digests, seeds and versions, and the parameters."""
     rows = [[text(name), f"<code>{text(value)}</code>"] for name, value in _facts(provenance)]
-    machines = {str(sorted((one.get("machine") or {}).items())): one.get("machine") or {} for one in run.timings.values()}
+    machines = {
+        str(sorted((one.get("machine") or {}).items())): one.get("machine") or {} for one in run.timings.values()
+    }
     for machine in machines.values():
         listed = ", ".join(f"{name} {value}" for name, value in sorted(machine.items()))
         rows.append(["machine", f"<code>{text(listed)}</code>"])

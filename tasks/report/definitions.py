@@ -19,23 +19,30 @@ class Definition:
 
 
 PROFILE = (
+    Definition("profile/candidates", "candidates that were profiled", "count", "-"),
     Definition("profile/mean_reward", "mean over candidates of mu(s) = successes / K", "share", "0.2 to 0.8"),
     Definition("profile/all_zero_share", "share of candidates with mu = 0", "share", "below 0.4"),
     Definition("profile/all_one_share", "share of candidates with mu = 1", "share", "below 0.5"),
     Definition("profile/mixed_share", "share of candidates with 0 < mu < 1, so sigma^2 > 0", "share", "above 0.3"),
     Definition("profile/malformed_share", "share of samples that are no well-formed action", "share", "below 0.2"),
+    Definition("profile/cut_off_share", "share of samples that reached the token limit", "share", "below 0.1"),
+    Definition("profile/block_reward_mean", "mean reward of one block of trajectories, as it comes", "share", "-"),
 )
 SELECT = (
-    Definition("select/candidates", "candidates that the rule was asked about", "count", "-"),
     Definition("select/pool_size", "candidates that the rule kept", "count", "at least 8 a step's prompts"),
-    Definition("select/pool_share", "pool_size / candidates", "share", "0.1 to 0.4 for pivots"),
+    Definition("select/pool_share", "pool_size / profiled candidates", "share", "0.1 to 0.4 for pivots"),
+    Definition("select/pool_mean_reward", "mean of mu over the pool", "share", "below lambda_diff"),
+    Definition("select/lambda_diff", "the cut that was used", "share", "-"),
+    Definition("select/dropped_<reason>", "candidates not in the pool, by reason", "count", "-"),
 )
 TRAIN = (
     Definition("train/reward_mean", "mean of r_bg", "share", "rises, then flattens"),
     Definition("train/group_reward_std", "mean over groups of the population std of r_b", "reward", "above 0.1"),
     Definition("train/zero_variance_share", "share of groups with max r_b = min r_b: no signal", "share", "below 0.8"),
     Definition("train/mixed_share", "share of groups with a success and a failure", "share", "above 0.2"),
-    Definition("train/advantage_abs_mean", "mean of |A_bg|, A = (r - mean) / (std + eps) in its group", "-", "0.2 to 1"),
+    Definition(
+        "train/advantage_abs_mean", "mean of |A_bg|, A = (r - mean) / (std + eps) in its group", "-", "0.2 to 1"
+    ),
     Definition("train/action_length_mean", "mean tokens of an action", "tokens", "no steady growth"),
     Definition("train/ratio_mean", "mean of pi(a|s) / pi_sampled(a|s) over trained tokens", "-", "0.98 to 1.02"),
     Definition("train/ratio_max", "largest importance ratio", "-", "below 10"),
@@ -54,8 +61,8 @@ EVAL = (
     Definition("eval/<d>/success_t1", "the same, sampled at temperature 1", "share", "above base"),
     Definition("eval/<b>-embedded/score", "mean score over the project's own items (not the official set)", "share",
                "not below base"),
-    Definition("eval/<b>-embedded/parse_failure_rate", "answers without an extractable result / all", "share", "below 0.2"),
-    Definition("eval/ood-embedded/mean", "unweighted mean of the embedded benchmarks' scores", "share", "not below base"),
+    Definition("eval/<b>-embedded/parse_failure_rate", "answers with nothing to extract / all", "share", "below 0.2"),
+    Definition("eval/ood-embedded/mean", "unweighted mean of the benchmarks' scores", "share", "not below base"),
     Definition("eval/drift/kl_neutral", "mean over tokens of KL(pi_base || pi) on neutral text", "nats", "below 0.02"),
     Definition("eval/drift/kl_instructions", "the same, on answers to instructions", "nats", "below 0.1"),
     Definition("eval/drift/kl_other_turns", "the same, at turns outside the pool", "nats", "below 0.1"),
@@ -78,12 +85,13 @@ SECTIONS = {"Profiling": PROFILE, "Selection": SELECT, "Training": TRAIN, "Evalu
 PREFACE = """# Metrics
 
 Names are the same in the reports, in MLflow and in the HTML report. Two notes for MLflow: a final value whose metric
-also has a curve is logged as `<name>_final`, and a cost carries its stage (`cost/train_rollout_turns`). A metric that is
-not a number is null in a report and NaN in MLflow, with the tag `pivotrl.not_finite`; it is never 0.
+also has a curve is logged as `<name>_final`, and a cost carries its stage (`cost/train_rollout_turns`). A metric that
+is not a number is null in a report and NaN in MLflow, with the tag `pivotrl.not_finite`; it is never 0.
 
 Intervals are 95 % bootstrap intervals over items and, where there are several, seeds. Differences between arms are
-paired on shared items and seeds; one whose interval contains 0 is 'no difference shown'. A metric without items (drift)
-shows the range over seeds. Healthy ranges are where nothing is wrong; outside is a reason to look, not a verdict.
+paired on shared items, with seeds resampled for each arm; one whose interval contains 0 is 'no difference shown'. A
+metric without items (drift) shows the range over seeds. Healthy ranges are where nothing is wrong; outside is a
+reason to look, not a verdict.
 """
 
 

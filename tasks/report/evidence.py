@@ -81,13 +81,15 @@ def families_section(run: RunReports) -> str:
     if frames is None or "family" not in frames:
         return ""
     greedy = frames[frames["temperature"].astype(float) == 0.0]
-    means = greedy.assign(success=greedy["success"].astype(float)).pivot_table("success", "family", "arm", aggfunc="mean")
-    counts = greedy.groupby("family")["task_id"].nunique()
+    means = greedy.assign(success=greedy["success"].astype(float)).pivot_table(
+        "success", "family", "arm", aggfunc="mean"
+    )
+    counts = greedy.groupby("family")["task_id"].nunique().to_dict()
     arms = [arm for arm in run.arms if arm in means]
     rows = [
         [f"{text(family)} {span('interval', f'n = {counts[family]}')}",
-         *(f"{100 * float(means.at[family, arm]):.0f}" for arm in arms)]
-        for family in means.index
+         *(f"{100 * rates[arm]:.0f}" for arm in arms)]
+        for family, rates in means.to_dict("index").items()
     ]  # fmt: skip
     lead = "Greedy success in per cent. Families are small: read them as where to look, not as results."
     return section("families", "Success by family of tasks", table(["family", *arms], rows, "wide"), lead=lead)
@@ -114,14 +116,17 @@ def disagreements_section(run: RunReports) -> str:
         for row in sample.to_dict("records")
     ]  # fmt: skip
     lead = f"{len(sample)} of {len(differing)} items on which {leaders[0]} and base score differently (first seed)."
-    return section("disagreements", "Where they disagree", table(["item", leaders[0], BASE], rows, "answers"), lead=lead)
+    return section(
+        "disagreements", "Where they disagree", table(["item", leaders[0], BASE], rows, "answers"), lead=lead
+    )
 
 
 def _answer(answer: object, score: object) -> str:
     written = str(answer)
     short = written if len(written) <= LONGEST_ANSWER else f"{written[:LONGEST_ANSWER]} … ({len(written):,} characters)"
     value = float(str(score))
-    return f'{span("up" if value >= 1.0 else "down" if value <= 0.0 else "level", f"score {value:g}")}<pre>{text(short)}</pre>'
+    kind = "up" if value >= 1.0 else "down" if value <= 0.0 else "level"
+    return f"{span(kind, f'score {value:g}')}<pre>{text(short)}</pre>"
 
 
 def _read_all(run: RunReports, name: str) -> pd.DataFrame | None:

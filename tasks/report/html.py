@@ -5,13 +5,13 @@ The same reports give the same bytes; a content security policy forbids the brow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from pivotrl_core.files import write_text
+from pivotrl_core.files import atomic_file, write_text
 from pivotrl_core.types import Json
-from tasks.figures import draw_figures
+from tasks.figures import Figure, draw_figures
 from tasks.report.background import definitions_section, provenance_section
 from tasks.report.evidence import (
     cost_section,
@@ -27,7 +27,8 @@ from tasks.run_reports import RunReports, read_run
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 CONTENTS = {
     "comparison": "All arms", "differences": "Differences", "figures": "Figures", "families": "Families",
-    "pools": "Pools", "cost": "Cost", "disagreements": "Disagreements", "provenance": "Provenance", "metrics": "Metrics",
+    "pools": "Pools", "cost": "Cost", "disagreements": "Disagreements", "provenance": "Provenance",
+    "metrics": "Metrics",
 }  # fmt: skip
 
 
@@ -36,26 +37,32 @@ def write_report(root: Path, out: Path, provenance: Mapping[str, Json] | None = 
 
     Args:
         root: checkout or worktree.
-        out: file to write; a folder gets `report.html`.
+        out: file to write; a folder gets `report.html`, and the figures as PNG files in `figures/`.
         provenance: commit, digests, versions, run id; shown as given.
         notice: shown above everything, e.g. that a quick run is too short to conclude from.
 
     Returns:
         The file's path.
     """
+    run = read_run(root)
+    figures = draw_figures(run)
     path = out if out.suffix == ".html" else out / "report.html"
-    write_text(path, report_html(read_run(root), provenance or {}, notice))
+    write_text(path, report_html(run, figures, provenance or {}, notice))
+    if path != out:
+        for figure in figures:
+            with atomic_file(out / "figures" / f"{figure.name}.png") as file:
+                file.write(figure.png)
     return path
 
 
-def report_html(run: RunReports, provenance: Mapping[str, Json], notice: str = "") -> str:
+def report_html(run: RunReports, figures: Sequence[Figure], provenance: Mapping[str, Json], notice: str = "") -> str:
     """The whole document."""
     compared = bool(run.comparison.get("rows"))
     parts = [
         verdict_section(run.comparison) if compared else "<section><h2>No comparison yet</h2></section>",
         comparison_section(run.comparison) if compared else "",
         differences_section(run.comparison) if compared else "",
-        figures_section(draw_figures(run)),
+        figures_section(figures),
         families_section(run),
         pools_section(run),
         cost_section(run) if compared else "",
@@ -72,7 +79,8 @@ def report_html(run: RunReports, provenance: Mapping[str, Json], notice: str = "
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
         f"<title>PivotRL run {run_id}</title><style>{style}</style></head><body>"
         f'<header><h1>PivotRL <span class="run">{run_id}</span></h1><nav>{"".join(links)}</nav></header>'
         f"<main>{banner}{dirty}{body}</main></body></html>\n"

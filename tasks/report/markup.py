@@ -22,17 +22,23 @@ def section(anchor: str, title: str, *parts: str, lead: str = "") -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
     """A table whose cells are markup already; the first column is the row's head."""
-    body = "".join(_row(row) for row in rows)
+    body = "".join(_row(row, len(head)) for row in rows)
     if not body:
         return ""
     titles = "".join(f'<th scope="col">{text(title)}</th>' for title in head)
-    return f'<div class="scroll"><table class="{kind}"><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="scroll"><table class="{kind}"><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
-def _row(cells: Sequence[str]) -> str:
-    kind = ' class="group"' if cells[0].startswith("<b>") else ""
-    rest = "".join(f"<td>{cell}</td>" for cell in cells[1:])
-    return f'<tr{kind}><th scope="row">{cells[0]}</th>{rest}</tr>'
+def _row(cells: Sequence[str], columns: int) -> str:
+    """A row; one cell alone is a heading over all columns, and the last cell of a short row fills what is left."""
+    if len(cells) == 1:
+        return f'<tr class="group"><th colspan="{columns}">{cells[0]}</th></tr>'
+    left = columns - len(cells) + 1
+    last = f'<td colspan="{left}">' if left > 1 else "<td>"
+    rest = "".join(f"<td>{cell}</td>" for cell in cells[1:-1])
+    return f'<tr><th scope="row">{cells[0]}</th>{rest}{last}{cells[-1]}</td></tr>'
 
 
 def details(summary: str, body: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pivotrl_core.evaluation.comparison import BASE, OOD_MEAN
 from pivotrl_core.evaluation.scorecard import is_in_domain
-from pivotrl_core.evaluation.tables import cell_text, is_share, mark, row_label, table_metrics
+from pivotrl_core.evaluation.tables import COST_LABELS, cell_text, is_share, mark, row_label, table_metrics
 from pivotrl_core.evaluation.verdict import (
     Standing,
     in_domain_metrics,
@@ -21,6 +21,7 @@ from pivotrl_core.types import Json
 from tasks.report.markup import details, note, section, span, table, text
 
 Report = Mapping[str, Json]
+OUT_OF_DOMAIN = "Out of domain: embedded item sets, not the official ones"
 MARKS = {
     "+": '<span class="mark up" title="above base beyond the interval">▲</span>',
     "-": '<span class="mark down" title="below base beyond the interval">▼</span>',
@@ -49,12 +50,17 @@ def headline(place: Standing) -> str:
     if place.clear:
         return f"{place.leader} wins in domain"
     if BASE in place.level_with:
-        return "No winner: no arm is shown to be better than all others, base among them"
-    return f"No winner: {place.leader} and {' and '.join(place.level_with)} are not shown to differ"
+        return f"No winner: {place.leader} stands highest, but is not shown to differ from base"
+    if place.leader == BASE:
+        return "No winner: base stands highest"
+    rivals = place.level_with
+    named = rivals[0] if len(rivals) == 1 else f"{len(rivals)} other arms"
+    return f"No winner: {place.leader} is above base, but is not shown to differ from {named}"
 
 
 def _tile(title: str, figure: str, detail: str) -> str:
-    return f'<div class="tile"><div class="what">{text(title)}</div><div class="figure">{text(figure)}</div><p>{text(detail)}</p></div>'
+    head = f'<div class="what">{text(title)}</div><div class="figure">{text(figure)}</div>'
+    return f'<div class="tile">{head}<p>{text(detail)}</p></div>'
 
 
 def _success_tile(report: Report, place: Standing) -> str:
@@ -81,8 +87,13 @@ def _kept_tile(report: Report, place: Standing) -> str:
 def _cost_tile(report: Report, place: Standing) -> str:
     cost = report["cost"].get(place.leader, {})
     turns, profiling = cost.get("rollout_turns", 0.0), cost.get("profiling_turns", 0.0)
+    if not turns:
+        detail = f"{place.leader}: no rollouts; tokens trained on for one seed."
+        return _tile("Cost", f"{cost.get('trained_tokens', 0.0):,.0f} tokens", detail)
     share = f", {profiling / turns:.0%} of them for profiling" if turns and profiling else ""
-    detail = f"{place.leader}: rollout turns for one seed{share}; {cost.get('generated_tokens', 0.0):,.0f} generated tokens."
+    detail = (
+        f"{place.leader}: rollout turns for one seed{share}; {cost.get('generated_tokens', 0.0):,.0f} generated tokens."
+    )
     return _tile("Cost", f"{turns:,.0f} turns", detail)
 
 
@@ -90,21 +101,26 @@ def comparison_section(report: Report) -> str:
     """The table of all arms; metrics run down, so that it stays readable with many arms."""
     arms = [row["arm"] for row in report["rows"]]
     cells = {row["arm"]: row["cells"] for row in report["rows"]}
-    rows: list[list[str]] = []
-    group = ""
+    groups: dict[str, list[list[str]]] = {}
     for metric in table_metrics(report):
-        if _group(metric) != group:
-            group = _group(metric)
-            rows.append([f"<b>{text(group)}</b>", *[""] * len(arms)])
-        rows.append([text(row_label(report, metric)), *(_cell(report, arm, cells[arm].get(metric), metric) for arm in arms)])
-    for entry in report["benchmarks"]:
-        if entry.get("skipped"):
-            reason = str(entry["skipped"]).removeprefix("skipped: ").split(":")[0]
-            rows.append([text(entry["name"]), *[span("skipped", f"skipped: {reason}")] * len(arms)])
+        texts = [_cell(report, arm, cells[arm].get(metric), metric) for arm in arms]
+        groups.setdefault(_group(metric), []).append([text(row_label(report, metric)), *texts])
+    skipped_rows = [
+        [text(e["name"]), span("skipped", f"skipped: {_reason(e)}")] for e in report["benchmarks"] if e.get("skipped")
+    ]
+    if skipped_rows:
+        groups.setdefault(OUT_OF_DOMAIN, []).extend(skipped_rows)
+    cost = {arm: report["cost"].get(arm, {}) for arm in arms}
+    groups["Cost of one seed, profiling counted"] = [
+        [text(label.strip().removeprefix("cost: ")), *(f"{cost[arm].get(name, 0.0):,.0f}" for arm in arms)]
+        for name, label in COST_LABELS.items() if any(cost[arm].get(name) for arm in arms)
+    ]  # fmt: skip
+    rows = [row for name, members in groups.items() if members for row in ([f"<b>{text(name)}</b>"], *members)]
     seeds = ", ".join(str(seed) for seed in report["rows"][0]["seeds"])
     legend = (
-        "Mean and 95 % interval, shares in per cent; drift shows the range over seeds. ▲ above base, ▼ below base, ≈ no "
-        f"difference shown (paired interval). No cell is marked as the best: the verdict says what is shown. Seeds: {seeds}."
+        "Mean and 95 % interval, shares in per cent; drift shows the range over seeds. ▲ above base, ▼ below base, "
+        "≈ no difference shown (paired interval). No cell is marked as the best: the verdict says what is shown. "
+        f"Seeds: {seeds}."
     )
     notes = "".join(note(one) for one in report["notes"])
     skipped = "".join(note(f"{e['name']}: {e['skipped']}") for e in report["benchmarks"] if e.get("skipped"))
@@ -114,7 +130,11 @@ def comparison_section(report: Report) -> str:
 def _group(metric: str) -> str:
     if is_in_domain(metric):
         return "In domain"
-    return "Drift from base" if metric.startswith("eval/drift/") else "Out of domain: embedded item sets, not the official ones"
+    return "Drift from base" if metric.startswith("eval/drift/") else OUT_OF_DOMAIN
+
+
+def _reason(entry: Mapping[str, Json]) -> str:
+    return str(entry["skipped"]).removeprefix("skipped: ").split(":")[0]
 
 
 def _cell(report: Report, arm: str, cell: Mapping[str, Json] | None, metric: str) -> str:
@@ -125,11 +145,17 @@ def _cell(report: Report, arm: str, cell: Mapping[str, Json] | None, metric: str
 
 
 def differences_section(report: Report) -> str:
-    """Paired differences with a small drawing of each interval; single benchmarks folded away."""
-    main = [row for row in report["paired"] if is_in_domain(row["metric"]) or row["metric"] == OOD_MEAN]
-    rest = [row for row in report["paired"] if row not in main]
-    lead = "First arm minus second, on the same items and seeds. An interval that contains 0 shows no difference."
-    folded = details(f"Single benchmarks against base ({len(rest)})", _difference_table(rest))
+    """Paired differences with a small drawing of each interval; what does not touch base or the leader folded away."""
+    metrics = in_domain_metrics(report)
+    place = standing(report, metrics[0]) if metrics else None
+    heads = {BASE, place.leader if place else BASE}
+    broad = [row for row in report["paired"] if is_in_domain(row["metric"]) or row["metric"] == OOD_MEAN]
+    main = [row for row in broad if {row["a"], row["b"]} & heads]
+    others = [row for row in broad if row not in main]
+    rest = [row for row in report["paired"] if row not in broad]
+    lead = "First arm minus second, on the same items. An interval that contains 0 shows no difference."
+    folded = details(f"All other pairs ({len(others)})", _difference_table(others))
+    folded += details(f"Single benchmarks against base ({len(rest)})", _difference_table(rest))
     return section("differences", "Paired differences", _difference_table(main), folded, lead=lead)
 
 
@@ -160,7 +186,8 @@ def _whisker(row: Mapping[str, Json], reach: float) -> str:
     low, middle, high = (80.0 + 76.0 * row[name] / reach for name in ("low", "difference", "high"))
     kind = "level" if not row["shown"] else "up" if row["low"] > 0.0 else "down"
     return (
-        '<svg class="whisker" viewBox="0 0 160 16" aria-hidden="true"><line class="zero" x1="80" x2="80" y1="0" y2="16"/>'
+        '<svg class="whisker" viewBox="0 0 160 16" aria-hidden="true">'
+        '<line class="zero" x1="80" x2="80" y1="0" y2="16"/>'
         f'<line class="{kind}" x1="{low:.1f}" x2="{high:.1f}" y1="8" y2="8"/>'
         f'<circle class="{kind}" cx="{middle:.1f}" cy="8" r="4"/></svg>'
     )

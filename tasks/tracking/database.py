@@ -51,7 +51,7 @@ def _opened(client_class: Any, uri: str) -> Any:
 
 
 def experiment_id(client: Any, uri: str, name: str) -> str:
-    """Id of the experiment, created where it is missing. On SQLite its artifacts lie in `mlartifacts` beside the file."""
+    """Id of the experiment, created where missing. On SQLite its artifacts lie in `mlartifacts` beside the file."""
     with _first_opening(uri):
         found = client.get_experiment_by_name(name)
         if found is None:

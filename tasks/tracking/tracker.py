@@ -1,7 +1,7 @@
 """Parent and child runs of one experiment: one parent a flow run, one child an arm and seed.
 
-Starting is idempotent: a parent is found by its run id tag and a child by parent, arm and seed, and taken up again, so a
-resumed flow goes on in the runs that it began.
+Starting is idempotent: a parent is found by its run id tag and a child by parent, arm and seed, and taken up again, so
+that a resumed flow goes on in the runs that it began.
 """
 
 from __future__ import annotations

@@ -14,18 +14,21 @@ from tasks.settings import State, default_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
-PROGRAM = '''
+PROGRAM = """
 import json, pathlib, sys
 stage, key = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
 out = pathlib.Path
+start = sys.argv[3] if len(sys.argv) > 3 else ""
 with open(out(sys.argv[0]).resolve().parent / "calls.log", "a") as calls:
-    calls.write(f"{stage} {key}\\n")
+    calls.write(" ".join(sys.argv[1:]) + "\\n")
 
 def write(path, value):
     path = out(path); path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(value if isinstance(value, str) else json.dumps(value, sort_keys=True))
 
 data = "".join(sorted(p.read_text() for p in out("data/pulled").iterdir()))
+if stage == "warmup":
+    write("models/base/weights", "base")
 if stage == "candidates":
     write("data/candidates/report.json", {"metrics": {"rows": len(data.split())}})
 if stage == "train":
@@ -34,12 +37,14 @@ if stage == "train":
     for step in range(3):
         write(f"reports/train/{key}/metrics.jsonl", "".join(
             json.dumps({"step": s, "metrics": {"train/reward_mean": s / 2}}) + "\\n" for s in range(step + 1)))
-    write(f"models/{key}/weights", "weights of " + key + data)
+    begun = (out(start) / "weights").read_text()
+    write(f"models/{key.replace('-', '/')}/weights", f"weights of {key} from {begun}: {data}")
     write(f"reports/train/{key}/report.json", {"stage": "train", "metrics": {"train/reward_mean": 1.0}})
 if stage == "compare":
-    write("reports/compare/report.json", {"rows": [{"arm": "pivotrl", "seeds": [0], "cells": {"m": {"mean": 1.0}}}]})
+    write("reports/compare/report.json", {"rows": [{"arm": "pivotrl", "seeds": [0], "cells": {"m": {"mean": 1.0}}}],
+        "paired": [{"a": "pivotrl", "b": "base", "metric": "eval/x/success_greedy", "low": -0.1, "high": 0.2}]})
     write("reports/compare/table.md", "| arm | m |\\n|---|---|\\n| pivotrl | 1.0 |\\n")
-'''
+"""
 
 DVC_YAML = """
 vars: [graph.yaml]
@@ -48,6 +53,10 @@ stages:
     cmd: pivotrl pull
     frozen: true
     outs: [data/pulled]
+  warmup:
+    cmd: python program.py warmup
+    deps: [program.py]
+    outs: [models/base]
   candidates:
     cmd: python program.py candidates
     deps: [data/pulled, program.py]
@@ -56,10 +65,10 @@ stages:
   train:
     foreach: ${trains}
     do:
-      cmd: python program.py train ${key}
-      deps: [data/candidates, data/pulled, program.py]
+      cmd: python program.py train ${key} ${item.start}
+      deps: [data/candidates, data/pulled, program.py, "${item.start}"]
       params: [profile.samples]
-      outs: ['models/${key}', 'reports/train/${key}']
+      outs: ["models/${item.arm}/${item.seed}", "reports/train/${key}"]
   compare:
     cmd: python program.py compare
     deps: [reports/train/sft-0, reports/train/pivotrl-0, data/pulled, program.py]
@@ -80,7 +89,9 @@ arms:
 def git(root: Path, *arguments: str) -> str:
     """Run git in a folder."""
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    return subprocess.run(["git", *identity, "-C", str(root), *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", *identity, "-C", str(root), *arguments], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def make_checkout(root: Path) -> Path:
@@ -94,7 +105,7 @@ def make_checkout(root: Path) -> Path:
     )
     (root / ".dvc" / ".gitignore").write_text("/config.local\n/tmp\n/cache\n")
     (root / ".gitignore").write_text("/.state/\n/data/\n/models/\n/reports/\n/calls.log\n")
-    (root / "dvc.yaml").write_text(DVC_YAML.replace("'models/${key}'", "'models/${key}'"))
+    (root / "dvc.yaml").write_text(DVC_YAML)
     (root / "params.yaml").write_text(PARAMS)
     (root / "program.py").write_text(PROGRAM)
     from pivotrl_core.config.graph import graph_text
@@ -133,7 +144,9 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     state = State(tmp_path_factory.mktemp("state"))
     saved = dict(os.environ)
-    os.environ.update({**default_environment(state), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"})
+    os.environ.update(
+        {**default_environment(state), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    )
     os.environ.pop("PREFECT_API_URL", None)
     try:
         with prefect_api(state) as url:

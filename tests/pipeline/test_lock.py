@@ -42,7 +42,10 @@ def test_the_lock_is_free_after_the_block_also_when_it_fails(tmp_path: Path) -> 
 def test_who_does_not_wait_is_told_who_holds_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with _holder(path, "run-one", 60) as other:
-        with pytest.raises(LockedError, match=rf"run run-one \(process {other.pid} on "), hold_lock(path, "run-two", wait=0):
+        with (
+            pytest.raises(LockedError, match=rf"run run-one \(process {other.pid} on "),
+            hold_lock(path, "run-two", wait=0),
+        ):
             pass
         other.kill()
 

@@ -62,13 +62,19 @@ def _eventually(run_id: str, expected: dict[str, str]) -> None:
 def test_a_run_executes_all_stages_and_a_second_one_none(checkout: Path) -> None:
     head, status = git(checkout, "rev-parse", "HEAD"), git(checkout, "status", "--porcelain")
     first = _flow("run", pull=_pull(a="one two"))(checkout, "run-1", Request())
-    assert calls(checkout) == ["candidates", "train sft-0", "train pivotrl-0", "compare"]
-    assert (first.executed, first.unchanged, first.recorded) == (4, 0, True)
+    assert calls(checkout) == [
+        "warmup",
+        "candidates",
+        "train sft-0 models/base",
+        "train pivotrl-0 models/base",
+        "compare",
+    ]
+    assert (first.executed, first.unchanged, first.recorded) == (5, 0, True)
     assert "| pivotrl | 1.0 |" in first.text()
     second = _flow("run", pull=_pull(a="one two"))(checkout, "run-2", Request())
-    assert len(calls(checkout)) == 4
-    assert (second.executed, second.unchanged, second.recorded, second.run_id) == (0, 4, False, "run-1")
-    names = ["pull", "candidates", "train@sft-0", "train@pivotrl-0", "compare"]
+    assert len(calls(checkout)) == 5
+    assert (second.executed, second.unchanged, second.recorded, second.run_id) == (0, 5, False, "run-1")
+    names = ["pull", "warmup", "candidates", "train@sft-0", "train@pivotrl-0", "compare"]
     _eventually("run-1", dict.fromkeys(names, "Completed"))
     _eventually("run-2", dict.fromkeys(names, "Cached"))
     # The record stands on its own ref; branch, index and files of the checkout are as they were.
@@ -83,7 +89,10 @@ def test_new_data_and_changed_parameters_run_what_depends_on_them(checkout: Path
     params = checkout / "params.yaml"
     params.write_text(params.read_text().replace("samples: 8", "samples: 4"))
     _flow("run", pull=_pull(a="one"))(checkout, "run-2", Request())
-    assert calls(checkout)[4:] == ["train sft-0", "train pivotrl-0"]  # equal outputs: compare stays as it is
+    assert calls(checkout)[5:] == [
+        "train sft-0 models/base",
+        "train pivotrl-0 models/base",
+    ]  # equal outputs: compare stays as it is
     (checkout / "README.md").write_text("words\n")
     third = _flow("run", pull=_pull(a="one"))(checkout, "run-3", Request())
     assert third.executed == 0
@@ -100,7 +109,7 @@ def test_an_override_works_in_a_worktree_and_leaves_the_checkout_alone(checkout:
 
     request = Request({"profile.samples": 4}, quick=False)
     summary = _flow("run", pull=pull)(checkout, "run-1", request)
-    assert summary.executed == 4
+    assert summary.executed == 5
     assert seen["root"] == checkout / ".state" / "worktrees" / "run-1"
     assert "changed, not committed" in seen["code"]
     assert not seen["root"].exists()
@@ -120,9 +129,14 @@ def test_a_failed_stage_is_told_once_and_the_finished_ones_are_kept(
         _flow("run", pull=bad, plan=Plan(keep_going=True))(checkout, "run-1", Request())
     assert caught.value.exit_code == 65
     assert "not run, because they need what failed: compare" in str(caught.value)
-    assert calls(checkout) == ["candidates", "train sft-0", "train pivotrl-0"]  # each once: wrong data is not retried
+    assert calls(checkout) == [
+        "warmup",
+        "candidates",
+        "train sft-0 models/base",
+        "train pivotrl-0 models/base",
+    ]  # each once: wrong data is not retried
     assert [r.message.split(":")[0] for r in caplog.records if r.name == "tasks.notify"] == ["run run-1 failed"]
-    assert set(read_lock(checkout / "dvc.lock")) == {"pull", "candidates"}
+    assert set(read_lock(checkout / "dvc.lock")) == {"pull", "warmup", "candidates"}
     assert Repository(checkout).resolve(f"{RUN_REFS}run-1") is None
 
 
@@ -133,7 +147,7 @@ def test_a_temporary_failure_is_retried(checkout: Path) -> None:
         + program.read_text()
     )
     summary = _flow("run", pull=_pull(a="one"))(checkout, "run-1", Request())
-    assert summary.executed == 4
+    assert summary.executed == 5
 
 
 def test_an_unknown_override_is_refused_before_anything_runs(checkout: Path) -> None:
@@ -152,7 +166,9 @@ def test_a_flow_run_of_a_dead_process_is_swept(checkout: Path) -> None:
     def other() -> None: ...
 
     with get_client(sync_client=True) as client:
-        dead = client.create_flow_run(other, state=Running(), tags=[f"pivotrl-process:{os.uname().nodename}:999999:1.0"])
+        dead = client.create_flow_run(
+            other, state=Running(), tags=[f"pivotrl-process:{os.uname().nodename}:999999:1.0"]
+        )
         alive = client.create_flow_run(other, state=Running(), tags=["somebody-elses"])
         assert sweep_flow_runs() == [dead.name]
         assert str(client.read_flow_run(dead.id).state_name) == "Crashed"

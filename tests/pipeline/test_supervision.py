@@ -116,7 +116,10 @@ def test_an_exception_in_the_parent_ends_the_tree(tmp_path: Path) -> None:
 
 def test_a_guarded_server_can_be_ended(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    with (tmp_path / "log").open("wb") as log, start_guarded(_tree(pids), tmp_path, os.environ, log.fileno(), Limits()) as server:
+    with (
+        (tmp_path / "log").open("wb") as log,
+        start_guarded(_tree(pids), tmp_path, os.environ, log.fileno(), Limits()) as server,
+    ):
         tree = _wait_for_pids(pids, 3)
         end_guarded(server, grace=1.0)
     assert _gone(tree)

@@ -17,7 +17,9 @@ from tasks.tracking.recorder import Input
 from tasks.tracking.tracker import Tracker
 from tests.report_files import write_reports
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"
+)
 
 CONFIG = {
     "model": {"kind": "bundled"},
@@ -28,9 +30,14 @@ CONFIG = {
 PROVENANCE = {"commit": "abc", "dirty": True, "diff": "- old\n+ new\n", "versions": {"torch": "2"}}
 
 
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('tracking')}/state/mlflow.db"
+
+
 @pytest.fixture
-def tracker(tmp_path: Path) -> Tracker:
-    return Tracker(f"sqlite:///{tmp_path}/state/mlflow.db", "test")
+def tracker(uri: str, request: pytest.FixtureRequest) -> Tracker:
+    return Tracker(uri, request.node.name)
 
 
 def test_a_child_hangs_under_its_parent_and_carries_its_arms_parameters(tracker: Tracker):
@@ -45,7 +52,9 @@ def test_a_child_hangs_under_its_parent_and_carries_its_arms_parameters(tracker:
     assert child.data.tags["mlflow.source.git.commit"] == "abc"
     assert child.data.tags["pivotrl.dirty"] == "true"
     assert child.inputs.dataset_inputs[0].dataset.digest == "d41d8cd98f00b204e9800998ecf8427e.dir"
-    assert [one.path for one in tracker.client.list_artifacts(recorder.run_id, "provenance")] == ["provenance/dirty.diff"]
+    assert [one.path for one in tracker.client.list_artifacts(recorder.run_id, "provenance")] == [
+        "provenance/dirty.diff"
+    ]
 
 
 def test_an_mlflow_run_id_in_the_environment_changes_nothing(tracker: Tracker, monkeypatch: pytest.MonkeyPatch):
@@ -141,7 +150,8 @@ def test_four_processes_may_open_a_fresh_database_at_once(tmp_path: Path):
     program = (
         "import sys; from tasks.tracking.tracker import Tracker\n"
         "tracker = Tracker(sys.argv[1], 'shared'); parent = tracker.start_run(sys.argv[2], 'run', {})\n"
-        "recorder = tracker.start_child(parent, 'base', 0); recorder.log_metrics(0, {'eval/x': 1.0}); recorder.finish()\n"
+        "recorder = tracker.start_child(parent, 'base', 0); recorder.log_metrics(0, {'eval/x': 1.0})\n"
+        "recorder.finish()\n"
     )
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     root = Path(__file__).parents[2]

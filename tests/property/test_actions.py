@@ -21,8 +21,8 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.integers(10**300, 10**4
 KEYS = st.sampled_from("abc") | TEXT
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
 SCHEMA_KEYS = st.sampled_from([
-    "type", "properties", "required", "items", "default", "enum", "format", "pattern", "anyOf", "oneOf", "allOf", "$ref",
-    "$defs", "uniqueItems", "additionalProperties", "x-ignore-case", "x-ignore-prefix", "a", "b",
+    "type", "properties", "required", "items", "default", "enum", "format", "pattern", "anyOf", "oneOf", "allOf",
+    "$ref", "$defs", "uniqueItems", "additionalProperties", "x-ignore-case", "x-ignore-prefix", "a", "b",
 ])  # fmt: skip
 WORDS = st.sampled_from(["string", "integer", "null", "array", "object", "date", "date-time", "time", "#", "#/$defs/a"])
 SCHEMAS = st.recursive(

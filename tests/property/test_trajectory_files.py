@@ -23,30 +23,58 @@ ANYTHING = st.recursive(
 )
 
 
-def objects(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Objects of which each field may be absent, right or anything at all."""
-    return st.fixed_dictionaries({}, optional={key: value | ANYTHING for key, value in fields.items()})
+USER = st.builds(lambda text: {"role": "user", "content": text}, TEXT)
+TURN = st.builds(
+    lambda text, arguments: {
+        "role": "assistant",
+        "content": text,
+        "tool_calls": [{"id": "c1", "function": {"name": "find", "arguments": arguments}}],
+    },
+    TEXT,
+    st.sampled_from(["", "{}", '{"a": 1}', '{"a": [1.5, null]}']),
+)
+RESULT = st.builds(lambda text: {"role": "tool", "tool_call_id": "c1", "content": text}, TEXT)
+TOOLS = [{"type": "function", "function": {"name": "find", "parameters": {"type": "object"}}}]
+CHAT = st.builds(lambda *messages: {"messages": list(messages), "tools": TOOLS}, USER, TURN, RESULT, USER, TURN)
+ITEMS = st.permutations([
+    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+    {"type": "message", "role": "assistant", "content": "Here."},
+    {"type": "function_call", "name": "find", "arguments": "{}", "call_id": "c1"},
+])  # fmt: skip
+PIVOT = st.builds(
+    lambda user, items, answer: {
+        "responses_create_params": {"input": [user, *items], "tools": [TOOLS[0]["function"]]},
+        "expected_action": {"type": "message", "content": answer},
+    },
+    USER,
+    ITEMS,
+    TEXT,
+)
 
 
-FUNCTION = objects(name=TEXT, arguments=TEXT)
-CALL = objects(id=TEXT, function=FUNCTION, name=TEXT, arguments=TEXT)
-ROLES = st.sampled_from(["system", "user", "assistant", "tool", "function", "developer", "judge"])
-MESSAGE = objects(
-    role=ROLES, content=TEXT, tool_calls=st.lists(CALL, max_size=2), tool_call_id=TEXT, function_call=FUNCTION
-)
-TOOLS = st.lists(objects(type=TEXT, name=TEXT, parameters=ANYTHING, function=FUNCTION), max_size=2)
-CHAT = objects(messages=st.lists(MESSAGE, max_size=4), tools=TOOLS, id=TEXT, task_id=TEXT)
-KINDS = st.sampled_from(["message", "reasoning", "function_call", "function_call_output", "function_call_batch"])
-ITEM = objects(
-    type=KINDS, role=ROLES, content=TEXT, name=TEXT, arguments=TEXT, call_id=TEXT, output=TEXT, summary=ANYTHING
-)
-PARAMS = objects(input=st.lists(ITEM, max_size=4), tools=TOOLS)
-PIVOT = objects(
-    responses_create_params=PARAMS, expected_action=ITEM, expected_answer=TEXT, metadata=ANYTHING, uuid=TEXT
-)
-LINES = st.lists(
-    (CHAT | PIVOT | ANYTHING).map(lambda row: json.dumps(row).encode()) | st.binary(max_size=20), max_size=5
-)
+@st.composite
+def mutated(draw: st.DrawFn, rows: st.SearchStrategy[Any]) -> Any:
+    """A right row in which one part, or none, is removed or replaced by anything."""
+    row = json.loads(json.dumps(draw(rows)))
+    node = row
+    for _ in range(draw(st.integers(0, 6))):
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        if not keys:
+            break
+        key = draw(st.sampled_from(keys))
+        if isinstance(node[key], dict | list) and draw(st.booleans()):
+            node = node[key]
+        elif draw(st.booleans()):
+            node[key] = draw(ANYTHING)
+            break
+        else:
+            del node[key]
+            break
+    return row
+
+
+ROWS = CHAT | PIVOT | mutated(CHAT) | mutated(PIVOT) | ANYTHING
+LINES = st.lists(ROWS.map(lambda row: json.dumps(row).encode()) | st.binary(max_size=20), max_size=5)
 
 
 @given(LINES)

@@ -67,7 +67,7 @@ def test_adaptive_eta_reaches_the_band_from_both_sides() -> None:
 
 
 def test_adaptive_eta_ends_where_no_eta_reaches_the_band() -> None:
-    # All rows alike: the share is 0 or 1. Distances to the band: .15 for 0, .75 for 1: nothing is kept, and it says why.
+    # All rows alike: the share is 0 or 1, which are .15 and .75 away from the band: nothing is kept, and it says why.
     decisions = AdaptiveEta().decide(profile([4] * 10))
     assert {decision.reason for decision in decisions} == {"sigma_not_above_eta"}
     assert AdaptiveEta().decide(profile([])) == []

@@ -185,6 +185,12 @@ def test_a_defect_is_a_drop_with_its_place_and_the_rows_around_it_are_kept(
     assert drop.remedy
 
 
+def test_a_10_mb_argument_is_dropped_under_the_default_limit(file: Path) -> None:
+    kept, report = read(file, chat(USER, calling(function("find", {"id": "x" * 10_000_000}))), GOOD)
+    assert (len(kept), report.by_reason()) == (1, {"oversized_argument": 1})
+    assert "the limit is 1000000" in report.drops[0].detail
+
+
 def test_a_row_of_no_known_format_says_what_its_keys_are(file: Path) -> None:
     _, report = read(file, {"conversations": []})
     assert report.drops[0].reason is DropReason.UNKNOWN_FORMAT

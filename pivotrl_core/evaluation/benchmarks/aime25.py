@@ -2,16 +2,16 @@ r"""AIME 2025 (embedded): word problems whose answer is an integer from 0 to 999
 
 Data set: own items, generated here from all pairs of one-digit numbers by a fixed rule; nothing is stored.
 Licence: Apache-2.0, as this project; no text of the official set is used.
-Items: 32, half plain sums, half one-sentence stories. At most 32 new tokens.
-Prompt: one worked example, then the problem, with the request to put the answer in \boxed{}; one user message.
+Items: 32, half plain sums, half one-sentence stories. At most 20 new tokens.
+Prompt: system message with the request to put the answer in \boxed{}; two worked examples as turns; the problem.
 Extraction: the content of the last \boxed{}, which must be an integer.
 Metric: exact match of the integer.
-Floor: 0.
+Floor: 0.125 (always the most frequent sum).
 Source: https://artofproblemsolving.com/wiki/index.php/2025_AIME_I (the official problems).
 
 Embedded: differs from the official benchmark in
 1. items: sums of one-digit numbers instead of competition problems;
-2. a worked example in the prompt, where the official form is zero-shot;
+2. worked examples in the prompt, where the official form is zero-shot;
 3. one greedy answer, where the official figure is an average over many samples (avg@k).
 """
 
@@ -28,10 +28,12 @@ _COUNT = 32
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 _NAMES = ("Ann", "Ben", "Cora", "Dan")
 _THINGS = ("apples", "books", "coins", "pens")
-_PROMPT = (
-    "Solve the problem and put the final integer in \\boxed{{}}.\n\n"
-    "Problem: What is 1 + 1?\nSolution: 1 + 1 = \\boxed{{2}}\n\n"
-    "Problem: {problem}\nSolution:"
+_SHOTS = (
+    Message(Role.SYSTEM, "Put the final answer in \\boxed{}."),
+    Message(Role.USER, "What is 1 + 1?"),
+    Message(Role.ASSISTANT, "1 + 1 = 2. Answer: \\boxed{2}"),
+    Message(Role.USER, "Tom has 2 hats and gets 1 more. How many hats does Tom have now?"),
+    Message(Role.ASSISTANT, "2 + 1 = 3. Answer: \\boxed{3}"),
 )
 
 
@@ -40,7 +42,7 @@ class AIME25:
 
     name = "aime25-embedded"
     metric = "accuracy"
-    max_tokens = 32
+    max_tokens = 20
     needs_sandbox = False
 
     def items(self) -> Sequence[Item]:
@@ -66,4 +68,4 @@ def _item(index: int) -> Item:
         name, thing = _NAMES[index // 2 % 4], _THINGS[index // 8 % 4]
         problem = f"{name} has {a} {thing} and gets {b} more. How many {thing} does {name} have now?"
     content = {"a": a, "b": b, "problem": problem, "answer": a + b}
-    return Item(f"aime-{index + 1:02}", (Message(Role.USER, _PROMPT.format(problem=problem)),), content)
+    return Item(f"aime-{index + 1:02}", (*_SHOTS, Message(Role.USER, problem)), content)

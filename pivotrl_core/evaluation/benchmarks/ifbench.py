@@ -2,18 +2,18 @@
 
 Data set: own items in the style of IFBench (precise instruction following), `data/ifbench.jsonl`.
 Licence: Apache-2.0, as this project; no text of the official set is used.
-Items: 40, one constraint each, of 14 kinds. At most 64 new tokens.
+Items: 40 with one or two constraints of 14 kinds; a negative one ('no commas') comes with a positive one.
+    At most 40 new tokens.
 Prompt: the instruction alone, as one user message.
 Extraction: none, the whole answer is judged; an empty answer counts as not parsed.
 Metric: prompt-level loose accuracy: all constraints hold for at least one of eight variants of the answer (with or
     without its first line, its last line, and its asterisks). Strict accuracy (the answer as it is) is a component.
-Floor: a policy that ignores the instruction still meets some (a short answer has few words), about 0.2.
+Floor: a fixed text that ignores the instruction meets up to 0.23; 'OK' meets 0.08.
 Source: https://github.com/allenai/IFBench (rule); arXiv 2507.02833.
 
 Embedded: differs from the official benchmark in
 1. items and constraint kinds: ours are everyday ones ('lower case only'), the official 58 are made to be hard;
-2. one constraint a prompt, where the official set has up to two;
-3. size: 40 prompts instead of 300.
+2. size: 40 prompts instead of 300.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class IFBench:
 
     name = "ifbench-embedded"
     metric = "loose accuracy"
-    max_tokens = 64
+    max_tokens = 40
     needs_sandbox = False
 
     def items(self) -> Sequence[Item]:

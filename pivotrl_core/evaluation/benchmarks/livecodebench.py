@@ -2,7 +2,7 @@
 
 Data set: own items, `data/livecodebench.jsonl`.
 Licence: Apache-2.0, as this project; no text of the official set is used.
-Items: 32, half functions to complete, half programs from standard input to standard output. At most 96 new tokens.
+Items: 32, half functions to complete, half programs from standard input to standard output. At most 64 new tokens.
 Prompt: task, format (starter code, or 'read from standard input'), request for one code block; one user message.
 Extraction: the last complete fenced code block.
 Metric: pass@1 of one greedy answer: all tests of the item pass. Functions: results are equal as JSON values; programs:
@@ -40,7 +40,7 @@ class LiveCodeBench:
 
     name = "livecodebench-embedded"
     metric = "pass@1"
-    max_tokens = 96
+    max_tokens = 64
     needs_sandbox = True
 
     def items(self) -> Sequence[Item]:

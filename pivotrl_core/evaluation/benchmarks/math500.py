@@ -2,17 +2,17 @@ r"""MATH-500 (embedded): short mathematics problems whose answer is a LaTeX expr
 
 Data set: own items in the style of MATH's level 1, `data/math500.jsonl`.
 Licence: Apache-2.0, as this project; no text of the official set is used.
-Items: 32 over five of MATH's subjects. At most 32 new tokens.
-Prompt: one worked example, then the problem, with the request to put the answer in \boxed{}; one user message.
+Items: 32 over five of MATH's subjects. At most 20 new tokens.
+Prompt: system message that asks for \boxed{}; two worked examples as turns; the problem.
 Extraction: the content of the last \boxed{}.
 Metric: mathematical equality by math-verify, `verify(parse(gold), parse(answer))`: 0.5 equals \frac{1}{2}.
-Floor: 0.
-Source: https://huggingface.co/datasets/HuggingFaceH4/MATH-500 (form); https://github.com/huggingface/Math-Verify (rule).
+Floor: 0.19 (always the most frequent answer).
+Source: https://huggingface.co/datasets/HuggingFaceH4/MATH-500; https://github.com/huggingface/Math-Verify (rule).
 
 Embedded: differs from the official benchmark in
-1. items: one-step problems, a worked example in the prompt, one greedy answer instead of avg@k;
+1. items: one-step problems, worked examples in the prompt, one greedy answer instead of avg@k;
 2. an answer without \boxed{} is not parsed, where math-verify would look for any expression in the text;
-3. math-verify is asked only about short expressions without powers of powers; others are compared as text. Its own
+3. math-verify is asked only about short expressions with small powers; others are compared as text. Its own
    guard is a wall-clock alarm, with which the score could depend on how busy the machine is.
 """
 
@@ -30,11 +30,16 @@ from pivotrl_core.types import Message, Role
 
 _DATA = Path(__file__).with_name("data") / "math500.jsonl"
 _MAX_EXPRESSION = 40
-_COSTLY = re.compile(r"\^.*\^|\*\*|!|\d{7}|\\(int|sum|prod|lim|binom)", re.DOTALL)
-_PROMPT = (
-    "Solve the problem and put the final answer in \\boxed{{}}.\n\n"
-    "Problem: What is $1 + 1$?\nSolution: $1 + 1 = \\boxed{{2}}$\n\n"
-    "Problem: {problem}\nSolution:"
+# One power at most, its exponent one sign and two characters; no factorial, long number, or operator with bounds.
+_COSTLY = re.compile(
+    r"\^.*\^|\^(?!\s*(?:-?\w{1,2}(?!\w)|\{-?\w{1,2}\}))|\*\*|!|\d{7}|\\(?:int|sum|prod|lim|binom)", re.DOTALL
+)
+_SHOTS = (
+    Message(Role.SYSTEM, "Put the final answer in \\boxed{}."),
+    Message(Role.USER, "What is 1 + 1?"),
+    Message(Role.ASSISTANT, "1 + 1 = 2. Answer: \\boxed{2}"),
+    Message(Role.USER, "How many days are in a week?"),
+    Message(Role.ASSISTANT, "A week has 7 days. Answer: \\boxed{7}"),
 )
 
 
@@ -43,14 +48,11 @@ class MATH500:
 
     name = "math500-embedded"
     metric = "accuracy"
-    max_tokens = 32
+    max_tokens = 20
     needs_sandbox = False
 
     def items(self) -> Sequence[Item]:
-        return [
-            Item(row["id"], (Message(Role.USER, _PROMPT.format(problem=row["problem"])),), row)
-            for row in read_jsonl(_DATA)
-        ]
+        return [Item(row["id"], (*_SHOTS, Message(Role.USER, row["problem"])), row) for row in read_jsonl(_DATA)]
 
     def reference(self, item: Item) -> str:
         """An answer that scores 1."""

@@ -3,8 +3,8 @@ r"""MMLU-ProX (embedded): the same multiple-choice questions in several language
 Data set: own items, written in each language by hand, `data/mmlu_prox.jsonl`.
 Licence: Apache-2.0, as this project; no text of the official set is used.
 Items: 32: four questions in parallel in English, German, Spanish, French, Italian, Portuguese, Chinese and Japanese.
-    At most 24 new tokens.
-Prompt: in the question's language: one solved example, then the question with its options; one user message.
+    At most 12 new tokens.
+Prompt: in the question's language: one solved example as turns, then the question with its options.
 Extraction: the language's 'the answer is (X)', else the last lone letter A to J.
 Metric: accuracy over all items (each language has the same number, so this is the mean over languages too).
 Floor: 0.1 (one of ten at random).
@@ -36,8 +36,7 @@ _LETTERS = "ABCDEFGHIJ"
 class _Wording:
     """Fixed texts of one language. `answer` is what stands before the letter, in prompt and pattern alike."""
 
-    question: str
-    options: str
+    system: str
     answer: str
     example: str
 
@@ -46,14 +45,14 @@ class _Wording:
 
 
 _WORDINGS: Mapping[str, _Wording] = {
-    "en": _Wording("Question", "Options", "The answer is", "What is 1 + 1?"),
-    "de": _Wording("Frage", "Optionen", "Die Antwort ist", "Was ist 1 + 1?"),
-    "es": _Wording("Pregunta", "Opciones", "La respuesta es", "¿Cuánto es 1 + 1?"),
-    "fr": _Wording("Question", "Options", "La réponse est", "Combien font 1 + 1 ?"),
-    "it": _Wording("Domanda", "Opzioni", "La risposta è", "Quanto fa 1 + 1?"),
-    "pt": _Wording("Pergunta", "Opções", "A resposta é", "Quanto é 1 + 1?"),
-    "zh": _Wording("问题", "选项", "答案是", "1 + 1 等于多少？"),
-    "ja": _Wording("質問", "選択肢", "答えは", "1 + 1 はいくつですか？"),
+    "en": _Wording("Choose the right option.", "The answer is", "What is 1 + 1?"),
+    "de": _Wording("Wähle die richtige Option.", "Die Antwort ist", "Was ist 1 + 1?"),
+    "es": _Wording("Elige la opción correcta.", "La respuesta es", "¿Cuánto es 1 + 1?"),
+    "fr": _Wording("Choisis la bonne option.", "La réponse est", "Combien font 1 + 1 ?"),
+    "it": _Wording("Scegli l'opzione giusta.", "La risposta è", "Quanto fa 1 + 1?"),
+    "pt": _Wording("Escolha a opção certa.", "A resposta é", "Quanto é 1 + 1?"),
+    "zh": _Wording("请选择正确的选项。", "答案是", "1 + 1 等于多少？"),
+    "ja": _Wording("正しい選択肢を選んでください。", "答えは", "1 + 1 はいくつですか？"),
 }
 _EXAMPLE_OPTIONS = ("4", "6", "2", "9", "1", "3", "8", "5", "7", "10")
 
@@ -63,11 +62,11 @@ class MMLUProX:
 
     name = "mmlu-prox-embedded"
     metric = "accuracy"
-    max_tokens = 24
+    max_tokens = 12
     needs_sandbox = False
 
     def items(self) -> Sequence[Item]:
-        return [Item(row["id"], (Message(Role.USER, _prompt(row)),), row) for row in read_jsonl(_DATA)]
+        return [Item(row["id"], _prompt(row), row) for row in read_jsonl(_DATA)]
 
     def reference(self, item: Item) -> str:
         """An answer that scores 1."""
@@ -80,12 +79,15 @@ class MMLUProX:
         return ItemScore(float(letter == item.content["answer"]), letter is not None, letter or "")
 
 
-def _prompt(row: dict[str, Json]) -> str:
+def _prompt(row: dict[str, Json]) -> tuple[Message, ...]:
     wording = _WORDINGS[row["language"]]
-    example = f"{_ask(wording, wording.example, _EXAMPLE_OPTIONS)}\n{wording.answer} (C) 2"
-    return f"{example}\n\n{_ask(wording, row['question'], row['options'])}"
+    return (
+        Message(Role.SYSTEM, wording.system),
+        Message(Role.USER, _ask(wording.example, _EXAMPLE_OPTIONS)),
+        Message(Role.ASSISTANT, f"{wording.answer} (C)"),
+        Message(Role.USER, _ask(row["question"], row["options"])),
+    )
 
 
-def _ask(wording: _Wording, question: str, options: Sequence[str]) -> str:
-    listed = " ".join(f"({letter}) {option}" for letter, option in zip(_LETTERS, options, strict=True))
-    return f"{wording.question}: {question}\n{wording.options}: {listed}"
+def _ask(question: str, options: Sequence[str]) -> str:
+    return f"{question}\n" + " ".join(f"({letter}) {option}" for letter, option in zip(_LETTERS, options, strict=True))

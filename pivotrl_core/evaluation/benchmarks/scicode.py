@@ -2,7 +2,7 @@
 
 Data set: own items, `data/scicode.jsonl`: formulas of school physics, chemistry and geometry.
 Licence: Apache-2.0, as this project; no text of the official set is used.
-Items: 32, each a problem of one step. At most 96 new tokens.
+Items: 32, each a problem of one step. At most 48 new tokens.
 Prompt: background with the formula, function header, request for one code block; one user message.
 Extraction: the first complete fenced code block.
 Metric: sub-problem accuracy: all tests pass, a number being right within 1e-5 relative and 1e-8 absolute (the rule of
@@ -30,7 +30,7 @@ from pivotrl_core.types import Message, Role
 
 _DATA = Path(__file__).with_name("data") / "scicode.jsonl"
 _PROMPT = (
-    "Background: {background}\n\nComplete this Python function. It returns a number. "
+    "{background}\n\nComplete this Python function. "
     "Answer with one short code block and nothing else.\n```python\n{header}\n```"
 )
 
@@ -40,7 +40,7 @@ class SciCode:
 
     name = "scicode-embedded"
     metric = "sub-problem accuracy"
-    max_tokens = 96
+    max_tokens = 48
     needs_sandbox = True
 
     def items(self) -> Sequence[Item]:

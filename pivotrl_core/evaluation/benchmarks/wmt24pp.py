@@ -2,12 +2,12 @@
 
 Data set: own sentences and own translations, `data/wmt24pp.jsonl`.
 Licence: Apache-2.0, as this project; no text of the official set is used.
-Items: 36: twelve sentences in parallel into three languages. At most 24 new tokens.
-Prompt: one translated example, then the sentence, with the request for the translation alone; one user message.
-Extraction: the first line that is not blank, without quotation marks around it and without the language's name before it.
+Items: 36: twelve sentences in parallel into three languages. At most 16 new tokens.
+Prompt: system message with the request; two translated examples as turns; the sentence.
+Extraction: the first line that is not blank, without the language's name before it and quotation marks around it.
 Metric: chrF (sacrebleu, character 6-grams, beta 2) divided by 100. An item's score is its sentence chrF and the
     benchmark's is their mean; `corpus_chrf` gives the corpus figure per pair, averaged over pairs, as usually reported.
-Floor: the chrF of the untranslated source, about 0.2; a fluent sentence in the wrong language stays near it.
+Floor: the chrF of the untranslated source, 0.14; a fluent sentence in the wrong language stays near it.
 Source: https://huggingface.co/datasets/google/wmt24pp (form); arXiv 2502.12404; https://github.com/mjpost/sacrebleu.
 
 Embedded: differs from the official benchmark in
@@ -29,11 +29,12 @@ from pivotrl_core.types import Message, Role
 
 _DATA = Path(__file__).with_name("data") / "wmt24pp.jsonl"
 _LANGUAGES: Mapping[str, str] = {"de": "German", "es": "Spanish", "fr": "French"}
-_EXAMPLES: Mapping[str, str] = {"de": "Die Katze ist klein.", "es": "El gato es pequeño.", "fr": "Le chat est petit."}
-_PROMPT = (
-    "Translate the English sentence into {language}. Answer with the translation only.\n\n"
-    "English: The cat is small.\n{language}: {example}\n\nEnglish: {source}\n{language}:"
-)
+_SHOTS: Mapping[str, tuple[str, str]] = {
+    "de": ("Die Katze ist klein.", "Ich trinke Milch."),
+    "es": ("El gato es pequeño.", "Bebo leche."),
+    "fr": ("Le chat est petit.", "Je bois du lait."),
+}
+_SHOT_SOURCES = ("The cat is small.", "I drink milk.")
 
 
 class WMT24PP:
@@ -41,11 +42,11 @@ class WMT24PP:
 
     name = "wmt24pp-embedded"
     metric = "chrF / 100"
-    max_tokens = 24
+    max_tokens = 16
     needs_sandbox = False
 
     def items(self) -> Sequence[Item]:
-        return [Item(row["id"], (Message(Role.USER, _prompt(row)),), row) for row in read_jsonl(_DATA)]
+        return [Item(row["id"], _prompt(row), row) for row in read_jsonl(_DATA)]
 
     def reference(self, item: Item) -> str:
         """An answer that scores 1."""
@@ -78,6 +79,9 @@ def _translation(item: Item, answer: str) -> str:
     return line.strip('"“”„«»').strip()
 
 
-def _prompt(row: Mapping[str, str]) -> str:
+def _prompt(row: Mapping[str, str]) -> tuple[Message, ...]:
     target = row["target"]
-    return _PROMPT.format(language=_LANGUAGES[target], example=_EXAMPLES[target], source=row["source"])
+    messages = [Message(Role.SYSTEM, f"Translate English into {_LANGUAGES[target]}.")]
+    for source, translation in zip(_SHOT_SOURCES, _SHOTS[target], strict=True):
+        messages += [Message(Role.USER, source), Message(Role.ASSISTANT, translation)]
+    return (*messages, Message(Role.USER, row["source"]))

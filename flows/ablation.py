@@ -1,0 +1,57 @@
+"""Arms of a sweep, made from those of params.yaml: more values of lambda_diff, the controls, and the baselines.
+
+An arm that params.yaml has already stays as it is there.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pivotrl_core.errors import ConfigError
+
+LAMBDAS = (0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+def sweep_arms(arms: Mapping[str, Any], lambdas: Sequence[float] = LAMBDAS, controls: bool = True) -> dict[str, Any]:
+    """The arms of a sweep.
+
+    Args:
+        arms: Those of params.yaml; `pivotrl` is the pattern of all that train by GRPO.
+        lambdas: Values of lambda_diff, an arm each (`lambda-04`).
+        controls: Also random turns, all turns, exact-match reward, SFT followed by PivotRL, and E2E RL.
+    """
+    pattern = arms.get("pivotrl")
+    if not pattern or (pattern.get("train") or {}).get("method") != "grpo":
+        raise ConfigError("arms: a sweep needs an arm 'pivotrl' that trains with method grpo; add one to params.yaml")
+    out: dict[str, Any] = dict(arms)
+    own = (pattern.get("select") or {}).get("lambda_diff", 0.6)
+    for value in lambdas:
+        if value != own:
+            out.setdefault(f"lambda-{round(value * 10):02d}", _changed(pattern, {"lambda_diff": value}))
+    if controls:
+        out.setdefault(
+            "random-turns", {**copy.deepcopy(dict(pattern)), "select": {"rule": "random", "lambda_diff": own}}
+        )
+        out.setdefault("all-turns", {**copy.deepcopy(dict(pattern)), "select": {"rule": "all"}})
+        out.setdefault("exact-reward", _changed(pattern, {}, {"reward": "exact"}))
+        if (arms.get("sft") or {}).get("train"):
+            out.setdefault("sft-pivotrl", _changed(pattern, {}, {"start": "sft"}))
+        out.setdefault("e2e", {"select": {"rule": "all"}, "train": _e2e(pattern["train"])})
+    return out
+
+
+def _changed(
+    arm: Mapping[str, Any], select: Mapping[str, Any], train: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    out = copy.deepcopy(dict(arm))
+    out["select"] = {**out.get("select", {}), **select}
+    out["train"] = {**out["train"], **(train or {})}
+    return out
+
+
+def _e2e(train: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: copy.deepcopy(value) for key, value in train.items() if key not in ("method", "reward")} | {
+        "method": "e2e"
+    }

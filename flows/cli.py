@@ -1,0 +1,191 @@
+"""The command line `pivotrl`: thin commands over flows and tasks.
+
+Nothing heavy is imported before a command needs it, so that help comes at once. Exit codes: 0 done, 1 a reproduction
+differs, 2 wrong usage, 65 wrong data, 75 worth a retry, 78 wrong configuration, 70 anything else.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pivotrl_core.errors import PivotRLError
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    help="Turn recorded agent trajectories into a better agent model, and measure it.",
+    epilog="Exit codes: 0 done, 1 reproduction differs, 2 usage, 65 data, 70 software, 75 try again, 78 configuration.",
+)  # fmt: skip
+
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a parameter; may be repeated")
+]
+Arms = Annotated[str, typer.Option(help="arms to keep, with commas; base and what they start from come along")]
+Quick = Annotated[
+    bool, typer.Option("--quick", envvar="QUICK", help="sizes for a walk-through, too small to conclude from")
+]
+Trajectories = Annotated[Path | None, typer.Option(help="your own file or folder of trajectories")]
+Model = Annotated[str, typer.Option(help="'bundled', a model folder, or owner/name@revision")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
+
+
+@app.command()
+def inspect(
+    file: Path,
+    tokens: Annotated[bool, typer.Option(help="also count tokens, with the configured model's tokenizer")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a trajectory file holds and what would be dropped. Example: pivotrl inspect my.jsonl."""
+    from flows.inspecting import inspect_text
+
+    _print(inspect_text(file, as_json, tokens))
+
+
+@app.command()
+def run(
+    trajectories: Trajectories = None, model: Model = "", arms: Arms = "", settings: Set = None, quick: Quick = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Run the main job. Example: pivotrl run --trajectories my.jsonl --arms pivotrl --set profile.samples=16."""
+    from flows.launch import launch, make_request
+
+    _print(launch("run", make_request(trajectories, model, arms, settings or [], quick), as_json))
+
+
+@app.command()
+def sweep(
+    lambdas: Annotated[str, typer.Option(help="values of lambda_diff, with commas")] = "0.2,0.4,0.6,0.8,1.0",
+    seeds: Annotated[str, typer.Option(help="seeds, with commas (default: those of params.yaml)")] = "",
+    controls: Annotated[bool, typer.Option(help="also the control arms and baselines")] = True,
+    trajectories: Trajectories = None, model: Model = "", arms: Arms = "", settings: Set = None, quick: Quick = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Run many arms and seeds. Example: pivotrl sweep --lambdas 0.4,0.6 --seeds 0,1,2."""
+    from flows.launch import launch, make_request
+    from flows.sweep import sweep_request
+
+    base = make_request(trajectories, model, arms, settings or [], quick)
+    values = [float(one) for one in lambdas.split(",") if one]
+    request = sweep_request(None, base, values, [int(one) for one in seeds.split(",") if one], controls)
+    _print(launch("sweep", request, as_json))
+
+
+@app.command()
+def nightly(settings: Set = None, quick: Quick = False, as_json: AsJson = False) -> None:
+    """Run the nightly job now: pull and profile what is new, train, evaluate. Example: pivotrl nightly."""
+    from flows.launch import launch, make_request
+
+    _print(launch("nightly", make_request(None, "", "", settings or [], quick), as_json))
+
+
+@app.command()
+def stage(name: str, key: Annotated[str, typer.Option(help="entry of graph.yaml, such as pivotrl-0")] = "") -> None:
+    """Run one stage as DVC does. Example: pivotrl stage train --key pivotrl-0."""
+    from flows.stage_program import run_stage_program
+    from tasks.settings import find_checkout
+
+    run_stage_program(find_checkout(), name, key)
+
+
+@app.command()
+def pull() -> None:
+    """Bring data/pulled up to date with the source. Example: pivotrl pull."""
+    from flows.launch import pull_here
+
+    _print(pull_here())
+
+
+@app.command()
+def graph() -> None:
+    """Write graph.yaml from params.yaml. Example: pivotrl graph."""
+    from pivotrl_core.config.graph import write_graph
+    from pivotrl_core.config.loading import load_config
+    from tasks.settings import find_checkout
+
+    root = find_checkout()
+    changed = write_graph(load_config(root / "params.yaml"), root / "graph.yaml")
+    _print("graph.yaml: written" if changed else "graph.yaml: up to date")
+
+
+@app.command()
+def compare(a: str, b: str, as_json: AsJson = False) -> None:
+    """Compare two runs (run ids, commits) or two arms. Example: pivotrl compare sft pivotrl."""
+    import json
+
+    from flows.comparing import compare as compare_names
+    from flows.comparing import comparison_text
+    from tasks.settings import find_checkout
+
+    result = compare_names(find_checkout(), a, b)
+    _print(json.dumps(result, indent=2, sort_keys=True) if as_json else comparison_text(result))
+
+
+@app.command()
+def reproduce(
+    name: str, remote: Annotated[str, typer.Option(help="folder or URL of the DVC remote with the data")] = ""
+) -> None:
+    """Execute a recorded run again and compare. Example: pivotrl reproduce 20260314-020000-9f3a."""
+    from flows.launch import launch_reproduction
+
+    _print(launch_reproduction(name, remote))
+
+
+@app.command()
+def serve(
+    cron: Annotated[str, typer.Option(help="five cron fields")] = "0 2 * * *",
+    timezone: Annotated[str, typer.Option(help="IANA name")] = "UTC",
+    settings: Set = None, quick: Quick = False,
+) -> None:  # fmt: skip
+    """Serve the nightly deployment. Example: pivotrl serve --cron "0 2 * * *" --timezone Europe/Berlin."""
+    from flows.launch import launch_serving, make_request
+
+    launch_serving(cron, timezone, make_request(None, "", "", settings or [], quick))
+
+
+@app.command()
+def ui(port: Annotated[int, typer.Option(help="TCP port on the loopback interface")] = 5000) -> None:
+    """Open MLflow on the finished runs. Example: pivotrl ui --port 5001."""
+    from flows.launch import open_ui
+
+    open_ui(port)
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Say what of this machine and checkout is ready, and what to do about the rest. Example: pivotrl doctor."""
+    from flows.doctor import examination_text, examine
+
+    checks = examine()
+    import json
+
+    _print(json.dumps([check.to_json() for check in checks], indent=2) if as_json else examination_text(checks))
+    if any(check.needed and not check.good for check in checks):
+        raise typer.Exit(78)
+
+
+@app.command()
+def gc() -> None:
+    """Remove cached results that neither the checkout nor a recorded run names. Example: pivotrl gc."""
+    from flows.launch import collect
+
+    _print(collect())
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line; an error of ours is one message and its exit code."""
+    try:
+        app(arguments, standalone_mode=True)
+    except PivotRLError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

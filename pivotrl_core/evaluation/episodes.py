@@ -1,0 +1,93 @@
+"""Whole episodes of an environment, many at once: a policy plays, the environment answers, the final state is scored.
+
+A malformed turn is given to the environment as it is (its answer is an error the policy can read), never hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.protocol import Sample, SamplingConfig
+from pivotrl_core.engines.session import EpisodeSession
+from pivotrl_core.engines.transformers_engine import TransformersEngine, common_prefix
+from pivotrl_core.environments.protocol import Domain, Environment, Score, Task
+from pivotrl_core.seeding import derive_seed
+from pivotrl_core.types import Message
+
+
+@dataclass(slots=True)
+class Episode:
+    """One episode as it was played: every turn's sample, the context in ids before each, and the score at the end."""
+
+    task: Task
+    samples: list[Sample] = field(default_factory=list)
+    contexts: list[tuple[int, ...]] = field(default_factory=list)
+    malformed: int = 0
+    score: Score = field(default_factory=lambda: Score(0.0))
+
+
+@dataclass(slots=True)
+class _Seat:
+    """An episode in play."""
+
+    environment: Environment
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodePlayer:
+    """Plays episodes of one domain in batches of `parallel` conversations."""
+
+    engine: TransformersEngine
+    renderer: ChatRenderer
+    domain: Domain
+    sampling: SamplingConfig
+    max_turns: int
+    parallel: int = 50
+
+    def play(self, tasks: Sequence[Task], seed_name: str, seed: int, samples: int = 1) -> list[Episode]:
+        """`samples` episodes of each task, in order; each turn's seed derives from its names alone."""
+        jobs = [(task, index) for task in tasks for index in range(samples)]
+        episodes: list[Episode] = []
+        for start in range(0, len(jobs), self.parallel):
+            episodes += self._play_batch(jobs[start : start + self.parallel], seed_name, seed)
+        return episodes
+
+    def _play_batch(self, jobs: Sequence[tuple[Task, int]], seed_name: str, seed: int) -> list[Episode]:
+        seats = [self._open(task) for task, _ in jobs]
+        episodes = [Episode(task) for task, _ in jobs]
+        states = [self.renderer.state_ids(seat.messages, seat.environment.tools) for seat in seats]
+        opening = min(common_prefix(states), min(map(len, states)) - 1)  # a session reads at least one id of each
+        session = EpisodeSession(self.engine, states[0][:opening], len(jobs), self.sampling)
+        appended: list[Sequence[int] | None] = [state[opening:] for state in states]
+        for turn in range(self.max_turns):
+            for episode, ids, context in zip(episodes, appended, session.context, strict=True):
+                if ids is not None:
+                    episode.contexts.append((*context, *ids))
+            seeds = [derive_seed(seed, seed_name, task.id, sample, turn) for task, sample in jobs]
+            replies = session.reply(appended, seeds)
+            appended = [
+                self._answer(seat, episode, reply) if reply is not None else None
+                for seat, episode, reply in zip(seats, episodes, replies, strict=True)
+            ]
+            if all(ids is None for ids in appended):
+                break
+        for seat, episode in zip(seats, episodes, strict=True):
+            episode.score = seat.environment.score()
+        return episodes
+
+    def _open(self, task: Task) -> _Seat:
+        environment = self.domain.environment()
+        return _Seat(environment, environment.reset(task).messages)
+
+    def _answer(self, seat: _Seat, episode: Episode, reply: Sample) -> tuple[int, ...] | None:
+        """Give the turn to the environment; the ids that follow it, or None at the end."""
+        action = self.renderer.parse(reply.ids, seat.environment.tools)
+        episode.samples.append(reply)
+        episode.malformed += bool(action.error)
+        observation = seat.environment.step(action)
+        if observation.done:
+            return None
+        return self.renderer.following_ids(observation.messages)

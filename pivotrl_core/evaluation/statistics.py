@@ -1,0 +1,171 @@
+"""Intervals and comparisons over benchmark items: pure NumPy, seeded, and silent about winners that are none.
+
+Scores are arrays `scores_SN`: S training seeds by N items, the same items in the same order everywhere. A policy with
+one seed may come as `scores_N`.
+
+- A mean gets a percentile bootstrap interval over items, and over seeds where there is more than one.
+- A difference between two arms is PAIRED by item: one resample of items serves both arms, so that what makes an item
+  hard for both cancels. Seeds are resampled for each arm on its own: seed 0 of one arm shares nothing with seed 0 of
+  the other but its number.
+- A proportion gets Wilson's interval, which does not collapse at 0 of n.
+
+Limits, to be read with any table made from these: with S seeds the bootstrap sees only (S - 1) / S of the variance
+between seeds, so with two or three seeds intervals are too narrow; all values equal give an interval of width 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import NormalDist
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pivotrl_core.seeding import generator
+
+Scores: TypeAlias = npt.ArrayLike
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+# Resamples are drawn in blocks of at most this many item weights (16 MB), so that memory does not grow with N.
+_BLOCK_WEIGHTS = 2_000_000
+
+
+class Finding(StrEnum):
+    """What an interval of a difference a - b says."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    UNDECIDED = "no difference beyond the interval"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with the ends of its interval; `items` and `seeds` say what it rests on."""
+
+    mean: float
+    low: float
+    high: float
+    items: int
+    seeds: int = 1
+
+
+def verdict(low: float, high: float) -> Finding:
+    """Name a winner only where 0 lies strictly outside [low, high]."""
+    if math.isnan(low) or math.isnan(high) or low > high:
+        raise ValueError(f"[{low}, {high}] is not an interval")
+    if low > 0:
+        return Finding.HIGHER
+    return Finding.LOWER if high < 0 else Finding.UNDECIDED
+
+
+def bootstrap_mean(scores: Scores, *seed: str | int, level: float = 0.95, resamples: int = 2000) -> Interval:
+    """Mean over items (and seeds) with its percentile bootstrap interval.
+
+    Args:
+        scores: scores_N or scores_SN, finite.
+        seed: parts of the random seed, e.g. the run's seed, the benchmark's and the arm's name.
+        level: share of the distribution between the ends.
+        resamples: number of bootstrap draws R.
+
+    Raises:
+        ValueError: no items, a value that is not finite, or more than two axes.
+    """
+    scores_SN = _as_matrix(scores)
+    means_R = np.concatenate(
+        [
+            _resampled_means(scores_SN, item_weights_RN, rng)
+            for item_weights_RN, rng in _item_weights(scores_SN.shape[1], resamples, ("mean", *seed))
+        ]
+    )
+    low, high = _percentiles(means_R, level)
+    return Interval(float(scores_SN.mean()), low, high, scores_SN.shape[1], scores_SN.shape[0])
+
+
+def paired_difference(a: Scores, b: Scores, *seed: str | int, level: float = 0.95, resamples: int = 2000) -> Interval:
+    """Mean of a minus mean of b over the same items, hierarchical bootstrap as the module says.
+
+    Args:
+        a: scores of one arm, (N,) or (S_a, N).
+        b: scores of the other arm, (N,) or (S_b, N), the same N items in the same order; S_b may differ from S_a.
+        seed: parts of the random seed.
+        level: share of the distribution between the ends.
+        resamples: number of bootstrap draws R.
+
+    Returns:
+        The difference; `seeds` is the smaller number of seeds of the two.
+
+    Raises:
+        ValueError: the arms were not scored on the same number of items, or as for `bootstrap_mean`.
+    """
+    a_SN, b_SN = _as_matrix(a), _as_matrix(b)
+    if a_SN.shape[1] != b_SN.shape[1]:
+        raise ValueError(f"paired arms need the same items: {a_SN.shape[1]} and {b_SN.shape[1]} given")
+    # The draws of a and b come from one generator in a fixed order; equal arms still get their own seed draws.
+    differences_R = np.concatenate(
+        [
+            _resampled_means(a_SN, item_weights_RN, rng) - _resampled_means(b_SN, item_weights_RN, rng)
+            for item_weights_RN, rng in _item_weights(a_SN.shape[1], resamples, ("paired", *seed))
+        ]
+    )
+    low, high = _percentiles(differences_R, level)
+    seeds = min(a_SN.shape[0], b_SN.shape[0])
+    return Interval(float(a_SN.mean() - b_SN.mean()), low, high, a_SN.shape[1], seeds)
+
+
+def wilson_interval(successes: int, trials: int, level: float = 0.95) -> Interval:
+    """Wilson's score interval of a proportion p = k / n.
+
+    With z the normal quantile: centre (p + z^2 / 2n) / (1 + z^2 / n), half width
+    z sqrt(p (1 - p) / n + z^2 / 4 n^2) / (1 + z^2 / n).
+
+    Raises:
+        ValueError: trials is not positive, or successes is not in 0 to trials.
+    """
+    if trials <= 0 or not 0 <= successes <= trials:
+        raise ValueError(f"{successes} successes of {trials} trials is not a proportion")
+    p, z = successes / trials, NormalDist().inv_cdf(0.5 + level / 2)
+    scale = 1 + z * z / trials
+    centre = (p + z * z / (2 * trials)) / scale
+    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / scale
+    # At k = 0 and k = n the formula gives exactly 0 and 1; rounding must not leave the range or miss the estimate.
+    return Interval(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), trials)
+
+
+def _as_matrix(scores: Scores) -> Floats:
+    scores_SN = np.atleast_2d(np.asarray(scores, dtype=np.float64))
+    if scores_SN.ndim != 2 or scores_SN.size == 0:
+        raise ValueError(f"scores must be (N,) or (S, N) with at least one item; the shape is {scores_SN.shape}")
+    if not np.isfinite(scores_SN).all():
+        raise ValueError("scores must be finite: an item without a score must be recorded as such, not averaged")
+    return scores_SN
+
+
+def _item_weights(
+    items: int, resamples: int, seed: tuple[str | int, ...]
+) -> Iterator[tuple[Floats, np.random.Generator]]:
+    """Blocks of item weights (at most R in all), each with the generator to draw seed weights from."""
+    rng = generator("bootstrap", *seed)
+    block = max(1, _BLOCK_WEIGHTS // items)
+    for start in range(0, resamples, block):
+        yield _weights(items, min(block, resamples - start), rng), rng
+
+
+def _resampled_means(scores_SN: Floats, item_weights_RN: Floats, rng: np.random.Generator) -> Floats:
+    """Means under given weights of items and freshly drawn weights of seeds; each row of weights sums to 1."""
+    means_RS = item_weights_RN @ scores_SN.T
+    return np.asarray((means_RS * _weights(scores_SN.shape[0], len(item_weights_RN), rng)).sum(axis=1))
+
+
+def _weights(count: int, resamples: int, rng: np.random.Generator) -> Floats:
+    """How often each of `count` things is drawn in a resample of `count`, divided by `count`; shape (R, count)."""
+    return rng.multinomial(count, np.full(count, 1 / count), size=resamples) / count
+
+
+def _percentiles(values_R: Floats, level: float) -> tuple[float, float]:
+    tail = 50 * (1 - level)
+    low, high = np.percentile(values_R, [tail, 100 - tail])
+    return float(low), float(high)

@@ -1,0 +1,137 @@
+"""The prefix tree: any number of token sequences as one row in which every shared prefix is computed once.
+
+A node is a token at the end of a path from the root; two sequences share the nodes of their common prefix, be it the
+system prompt of different trajectories, the state of a group, or the first words of two actions. A node attends to its
+own path only, at positions that are depths in the tree. So each sequence's hidden states, and gradients through them,
+are exactly those of the sequence computed alone: L nodes instead of the sum of all lengths.
+
+Exact for models with full causal attention and rotary positions; not for sliding windows or recurrent layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSequence:
+    """Ids of one sequence, and the places in it whose tokens are predicted; each place is at least 1."""
+
+    ids: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """L nodes as one row, parents before children, with S targets of N sequences.
+
+    `parent_L` is -1 at a root. Per target: the node whose hidden state predicts it, its id, its sequence, and its place
+    among that sequence's targets.
+    """
+
+    input_ids_L: Int[Tensor, " L"]
+    position_ids_L: Int[Tensor, " L"]
+    parent_L: Int[Tensor, " L"]
+    predict_from_S: Int[Tensor, " S"]
+    targets_S: Int[Tensor, " S"]
+    owner_S: Int[Tensor, " S"]
+    step_S: Int[Tensor, " S"]
+    lengths_N: Int[Tensor, " N"]
+
+    @property
+    def mask_NT(self) -> Bool[Tensor, "N T"]:
+        """True where `unpack` places a target; T is the largest number of targets of a sequence."""
+        steps_T = torch.arange(int(self.lengths_N.max()))
+        return steps_T[None, :] < self.lengths_N[:, None]
+
+
+def build_tree_row(sequences: Sequence[TargetSequence]) -> TreeRow:
+    """Pack sequences. A sequence's last token is an input only where another sequence goes on from it.
+
+    Raises:
+        ValueError: no sequence, or one without a target, or a target at place 0.
+    """
+    children: dict[tuple[int, int], int] = {}
+    ids: list[int] = []
+    depths: list[int] = []
+    parents: list[int] = []
+    predict_from: list[int] = []
+    targets: list[int] = []
+    owners: list[int] = []
+    steps: list[int] = []
+    for owner, sequence in enumerate(sequences):
+        if not sequence.places or min(sequence.places) < 1:
+            raise ValueError(f"sequence {owner} needs at least one target, and none at its first token")
+        path = []
+        node = -1
+        for depth, token in enumerate(sequence.ids[: max(sequence.places)]):
+            known = children.get((node, token))
+            if known is None:
+                known = len(ids)
+                children[node, token] = known
+                ids.append(token)
+                depths.append(depth)
+                parents.append(node)
+            node = known
+            path.append(node)
+        predict_from += [path[place - 1] for place in sequence.places]
+        targets += [sequence.ids[place] for place in sequence.places]
+        owners += [owner] * len(sequence.places)
+        steps += range(len(sequence.places))
+    if not ids:
+        raise ValueError("no sequence to pack")
+    lengths = [len(sequence.places) for sequence in sequences]
+    lists = (ids, depths, parents, predict_from, targets, owners, steps, lengths)
+    return TreeRow(*(torch.tensor(values, dtype=torch.long) for values in lists))
+
+
+def attention_allowed(parent_L: Int[Tensor, " L"]) -> Bool[Tensor, "L L"]:
+    """allowed[query, key]: the key is the query itself or one of its ancestors."""
+    size = len(parent_L)
+    allowed_LL = torch.eye(size, dtype=torch.bool)
+    for node, parent in enumerate(parent_L.tolist()):
+        if parent >= 0:
+            allowed_LL[node] |= allowed_LL[parent]
+    return allowed_LL
+
+
+def attention_bias(row: TreeRow, dtype: torch.dtype = torch.float32) -> Float[Tensor, "1 1 L L"] | None:
+    """Additive mask for the stock attention of transformers, in the dtype that attention computes in.
+
+    None for a single path, which plain causal attention already serves, faster.
+    """
+    size = len(row.parent_L)
+    if bool((row.parent_L == torch.arange(-1, size - 1)).all()):
+        return None
+    allowed_LL = attention_allowed(row.parent_L)
+    bias_LL = torch.zeros(allowed_LL.shape, dtype=dtype)
+    return bias_LL.masked_fill(~allowed_LL, torch.finfo(dtype).min)[None, None]
+
+
+def unpack(values_S: Float[Tensor, " S"], row: TreeRow) -> Float[Tensor, "N T"]:
+    """Values per target as one padded line per sequence (0 at padding); differentiable."""
+    return values_S.new_zeros(row.mask_NT.shape).index_put((row.owner_S, row.step_S), values_S)
+
+
+def split_sequences(sequences: Sequence[TargetSequence], max_tokens: int) -> list[list[TargetSequence]]:
+    """Sequences in order, as many to a row as its tree has room for (one that is longer goes alone)."""
+    return [[sequences[index] for index in row] for row in plan_rows(sequences, max_tokens)]
+
+
+def plan_rows(sequences: Sequence[TargetSequence], max_tokens: int) -> list[list[int]]:
+    """Indices of the sequences of each row: in order, up to `max_tokens` nodes."""
+    rows: list[list[int]] = []
+    nodes: set[tuple[int, ...]] = set()
+    for index, sequence in enumerate(sequences):
+        path = {sequence.ids[:end] for end in range(1, max(sequence.places) + 1)}
+        if not rows or len(nodes | path) > max_tokens:
+            rows.append([])
+            nodes = set()
+        rows[-1].append(index)
+        nodes |= path
+    return rows

@@ -1,0 +1,199 @@
+"""Profiling: K next turns of the frozen reference policy at every candidate, each scored by the verifier.
+
+Sampling goes in blocks of trajectories. A block is stored when it is whole, under a name that says everything its
+samples depend on; a profile that was killed carries on at the first block that is missing, and a later profile with the
+same policy, verifier and sampling computes only what is new.
+
+Source: PivotRL, arXiv 2603.21383, section 3: mu and sigma^2 of the functional reward under pi_0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.protocol import Engine, Request, SamplingConfig, TokenCount
+from pivotrl_core.files import read_json, write_json
+from pivotrl_core.pivots.tables import read_table, records, write_table
+from pivotrl_core.seeding import derive_seed
+from pivotrl_core.types import Candidate, Json, Verdict, content_id
+from pivotrl_core.verifiers.protocol import Verifier
+
+ROLLOUT_SCHEMA = pa.schema([
+    pa.field("candidate_id", pa.string(), nullable=False),
+    pa.field("sample", pa.int64(), nullable=False),
+    pa.field("ids", pa.list_(pa.int32()), nullable=False),
+    pa.field("logprob", pa.float64(), nullable=False),
+    pa.field("finish", pa.string(), nullable=False),
+    pa.field("reward", pa.float64(), nullable=False),
+    pa.field("reason", pa.string(), nullable=False),
+    pa.field("components", pa.string(), nullable=False),
+])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One sampled action at a candidate: its ids, their summed log-probability under pi_0, and the verdict."""
+
+    candidate_id: str
+    sample: int
+    ids: tuple[int, ...]
+    logprob: float
+    finish: str
+    verdict: Verdict
+
+    def columns(self) -> dict[str, Json]:
+        """The rollout as the columns of a file."""
+        return {
+            "candidate_id": self.candidate_id,
+            "sample": self.sample,
+            "ids": list(self.ids),
+            "logprob": self.logprob,
+            "finish": self.finish,
+            "reward": self.verdict.reward,
+            "reason": self.verdict.reason,
+            "components": _ascii_json(self.verdict.components),
+        }
+
+
+@dataclass(slots=True)
+class ProfileCost:
+    """What the profile's samples cost when they were computed, and how much of it was found stored."""
+
+    tokens: TokenCount
+    stored_blocks: int = 0
+    computed_blocks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Profiler:
+    """Samples and verifies; everything that decides a block's content is here.
+
+    Args:
+        policy_digest: identifies pi_0's weights and tokenizer.
+        samples: K.
+    """
+
+    engine: Engine
+    renderer: ChatRenderer
+    verifier: Verifier
+    sampling: SamplingConfig
+    samples: int
+    seed: int
+    policy_digest: str
+    store: Path
+    block_trajectories: int
+
+    def profile(
+        self, candidates: Sequence[Candidate], on_block: Callable[[int, int, list[Rollout]], None]
+    ) -> tuple[list[list[Rollout]], ProfileCost]:
+        """K rollouts for each candidate, in order; `on_block(index, of, rollouts)` hears of each finished block."""
+        cost = ProfileCost(TokenCount())
+        results: list[list[Rollout]] = []
+        blocks = list(self._blocks(candidates))
+        for index, block in enumerate(blocks):
+            rollouts = self._block(block, cost)
+            on_block(index, len(blocks), rollouts)
+            results += [rollouts[i : i + self.samples] for i in range(0, len(rollouts), self.samples)]
+        return results, cost
+
+    def _blocks(self, candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
+        """Runs of whole trajectories of one source file, so that new files make new blocks and leave old ones alone."""
+        block: list[Candidate] = []
+        trajectories: list[str] = []
+        source = ""
+        for candidate in candidates:
+            origin = str(candidate.metadata.get("file", ""))
+            new = not trajectories or candidate.trajectory_id != trajectories[-1]
+            if block and new and (len(trajectories) == self.block_trajectories or origin != source):
+                yield block
+                block, trajectories = [], []
+            if not trajectories or candidate.trajectory_id != trajectories[-1]:
+                trajectories.append(candidate.trajectory_id)
+            source = origin
+            block.append(candidate)
+        if block:
+            yield block
+
+    def _block(self, candidates: list[Candidate], cost: ProfileCost) -> list[Rollout]:
+        path = self.store / f"{self._name(candidates)}.parquet"
+        if path.exists():
+            cost.stored_blocks += 1
+            rollouts, tokens = _read_block(path)
+        else:
+            cost.computed_blocks += 1
+            before = TokenCount(self.engine.count.prefilled, self.engine.count.generated, self.engine.count.turns)
+            rollouts = self._sample(candidates)
+            after = self.engine.count
+            tokens = TokenCount(
+                after.prefilled - before.prefilled, after.generated - before.generated, after.turns - before.turns
+            )
+            _write_block(path, rollouts, tokens)
+        cost.tokens.add(tokens)
+        return rollouts
+
+    def _name(self, candidates: list[Candidate]) -> str:
+        sampling = {"temperature": self.sampling.temperature, "max_tokens": self.sampling.max_tokens}
+        verifier = [self.verifier.name, self.verifier.version]
+        ids = [candidate.id for candidate in candidates]
+        return content_id([self.policy_digest, verifier, sampling, self.samples, self.seed, ids])
+
+    def _sample(self, candidates: list[Candidate]) -> list[Rollout]:
+        requests = [
+            Request(
+                candidate.id,
+                self.renderer.state_ids(candidate.state, candidate.tools),
+                tuple(derive_seed(self.seed, "profile", candidate.id, k) for k in range(self.samples)),
+            )
+            for candidate in candidates
+        ]
+        rollouts = []
+        for candidate, samples in zip(candidates, self.engine.sample(requests, self.sampling), strict=True):
+            for index, sample in enumerate(samples):
+                action = self.renderer.parse(sample.ids, candidate.tools)
+                verdict = self.verifier.verify(candidate, action)
+                rollouts.append(
+                    Rollout(candidate.id, index, sample.ids, sum(sample.logprobs), str(sample.finish), verdict)
+                )
+        return rollouts
+
+
+def write_rollouts(path: Path, rollouts: Sequence[Rollout]) -> None:
+    """Write rollouts, one row each, in their order."""
+    write_table(path, "rollouts", ROLLOUT_SCHEMA, [rollout.columns() for rollout in rollouts])
+
+
+def read_rollouts(path: Path) -> list[Rollout]:
+    """Read rollouts in their order. Raises DataError for a file that is none."""
+    return [
+        Rollout(
+            str(row["candidate_id"]),
+            int(row["sample"]),
+            tuple(int(i) for i in row["ids"]),
+            float(row["logprob"]),
+            str(row["finish"]),
+            Verdict(float(row["reward"]), str(row["reason"]), json.loads(row["components"])),
+        )
+        for row in records(read_table(path, "rollouts"))
+    ]
+
+
+def _write_block(path: Path, rollouts: Sequence[Rollout], tokens: TokenCount) -> None:
+    # The cost travels in a file beside the samples, which is written first: a block that exists is whole.
+    cost = {"prefilled": tokens.prefilled, "generated": tokens.generated, "turns": tokens.turns}
+    write_json(path.with_suffix(".json"), cost)
+    write_rollouts(path, rollouts)
+
+
+def _read_block(path: Path) -> tuple[list[Rollout], TokenCount]:
+    return read_rollouts(path), TokenCount(**read_json(path.with_suffix(".json")))
+
+
+def _ascii_json(value: Json) -> str:
+    # ASCII: what a policy wrote may hold half a surrogate pair, which UTF-8 cannot carry.
+    return json.dumps(dict(value), sort_keys=True, separators=(",", ":"), allow_nan=False)

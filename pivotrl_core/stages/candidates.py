@@ -1,0 +1,83 @@
+"""Candidates: trajectories are read, checked, split, and taken apart into turns; what is dropped is written down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.errors import DataError
+from pivotrl_core.pivots.candidates import CandidateDrop, extract_candidates
+from pivotrl_core.pivots.profile_record import write_candidates
+from pivotrl_core.pivots.tables import write_table
+from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, source_model, timed, write_report
+from pivotrl_core.trajectories.loading import load_trajectories, trajectory_files
+from pivotrl_core.trajectories.validation import Limits
+from pivotrl_core.types import Candidate
+
+DROP_SCHEMA = pa.schema([
+    pa.field("kind", pa.string(), nullable=False),  # row: a whole trajectory; turn: one candidate
+    pa.field("place", pa.string(), nullable=False),
+    pa.field("field", pa.string(), nullable=False),
+    pa.field("reason", pa.string(), nullable=False),
+    pa.field("detail", pa.string(), nullable=False),
+])  # fmt: skip
+
+
+def run_candidates(context: StageContext) -> None:
+    """Write data/candidates: candidates.parquet, drops.parquet, report.json."""
+    data = context.config.data
+    with timed(context, "candidates"):
+        folder = context.path(PULLED / "train")
+        files = trajectory_files(folder)
+        if not files:
+            raise DataError(f"{PULLED}/train holds no trajectory file; check 'source' in params.yaml and pull again")
+        loaded = load_trajectories(files, Limits(max_argument_bytes=data.max_argument_bytes), data.max_drop_share)
+        # Sources are written relative to the pulled folder, so that a worktree gives the same bytes.
+        trajectories = [
+            replace(one, metadata={**one.metadata, "file": _file_of(one.source, str(folder))}, source="")
+            for one in loaded.trajectories
+        ]
+        found = extract_candidates(trajectories, data.validation_share, data.test_share, _length_check(context))
+        out = context.path(CANDIDATES)
+        write_candidates(out / "candidates.parquet", found.candidates)
+        rows = [
+            {"kind": "row", "place": f"{_file_of(drop.file, str(folder))}:{drop.line}", "field": drop.field,
+             "reason": str(drop.reason), "detail": drop.detail}
+            for drop in loaded.report.drops
+        ]  # fmt: skip
+        write_table(out / "drops.parquet", "drops", DROP_SCHEMA, rows + [_turn(drop) for drop in found.drops])
+        report = found.report()
+        metrics = {
+            "data/rows_read": loaded.report.read, "data/rows_kept": loaded.report.kept,
+            "data/turns": report["turns"], "data/candidates": report["candidates"],
+        }  # fmt: skip
+        reading = {"read": loaded.report.read, "kept": loaded.report.kept, "by_reason": loaded.report.by_reason()}
+        write_report(out / "report.json", "candidates", metrics, reading=reading, **report)
+
+
+def _file_of(source: str, folder: str) -> str:
+    path, _, line = source.rpartition(":")
+    file = path if line.isdigit() and path else source
+    return file.removeprefix(folder).lstrip("/")
+
+
+def _turn(drop: CandidateDrop) -> dict[str, str]:
+    place = f"{drop.trajectory_id}:{drop.turn_index}"
+    return {"kind": "turn", "place": place, "field": "", "reason": drop.reason, "detail": drop.candidate_id}
+
+
+def _length_check(context: StageContext):  # type: ignore[no-untyped-def]
+    from transformers import AutoTokenizer
+
+    data = context.config.data
+    tokenizer = AutoTokenizer.from_pretrained(source_model(context), local_files_only=True)
+    renderer = ChatRenderer(tokenizer, data.tool_format)
+
+    def check(candidate: Candidate) -> str:
+        if len(renderer.state_ids(candidate.state, candidate.tools)) > data.max_state_tokens:
+            return "state_too_long"
+        return "action_too_long" if len(renderer.action_ids(candidate.expert)) > data.max_action_tokens else ""
+
+    return check

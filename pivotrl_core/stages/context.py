@@ -1,0 +1,126 @@
+"""What every stage gets, and the files that every stage leaves: a report, a timing, and metrics by step.
+
+`report.json` and `metrics.jsonl` are deterministic; wall-clock figures go to `reports/timings/STAGE.json` alone, which
+nothing depends on and nothing compares.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.config.inputs import BundledModel, FolderModel
+from pivotrl_core.config.tree import Config
+from pivotrl_core.files import file_digest, read_json, write_json
+from pivotrl_core.types import content_id
+
+SCHEMA_VERSION = 1
+BASE = Path("models/base")
+PULLED = Path("data/pulled")
+CANDIDATES = Path("data/candidates")
+
+
+@dataclass(frozen=True, slots=True)
+class StageContext:
+    """Where a stage works.
+
+    Attributes:
+        root: checkout or worktree; inputs and outputs lie below it at fixed places.
+        scratch: this stage's own folder for what a killed run goes on from; outlives a kill, not a result.
+        store: shared by all runs: profile blocks, named by their content.
+        models: cache of converted models.
+    """
+
+    config: Config
+    root: Path
+    scratch: Path
+    store: Path
+    models: Path
+
+    def path(self, relative: str | Path) -> Path:
+        """A place below the root."""
+        return self.root / relative
+
+
+class MetricsFile:
+    """`metrics.jsonl`: one line a step, as it comes. A resumed stage begins with the lines of its checkpoint."""
+
+    def __init__(self, path: Path, lines: list[dict[str, Any]]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._lines = lines
+        with path.open("w", encoding="utf-8") as file:
+            for line in lines:
+                file.write(json.dumps(line, sort_keys=True) + "\n")
+
+    def append(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Write the metrics of one step where a follower can see them at once."""
+        line = {"step": step, "metrics": dict(metrics)}
+        self._lines.append(line)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, sort_keys=True) + "\n")
+
+
+@contextmanager
+def timed(context: StageContext, name: str) -> Iterator[None]:
+    """Write the stage's wall-clock seconds and machine when the block ends well."""
+    import torch
+
+    started = time.time()
+    yield
+    machine = {
+        "cpu": _cpu_name(), "cores": os.cpu_count(), "threads": torch.get_num_threads(),
+        "python": platform.python_version(), "torch": torch.__version__,
+    }  # fmt: skip
+    timing = {"stage": name, "started": started, "seconds": time.time() - started, "machine": machine}
+    write_json(context.path(f"reports/timings/{name}.json"), timing)
+
+
+def write_report(path: Path, stage: str, metrics: Mapping[str, float | None], **rest: Any) -> None:
+    """Write a stage's report. A metric that is not a number is written as null, never as 0."""
+    clean = {name: value if value is not None and value == value else None for name, value in metrics.items()}
+    write_json(path, {"schema_version": SCHEMA_VERSION, "stage": stage, "metrics": clean, **rest})
+
+
+def source_model(context: StageContext) -> Path:
+    """Folder of the model that the configuration names."""
+    model = context.config.model
+    if isinstance(model, BundledModel):
+        from pivotrl_core.engines.bundled import bundled_model
+
+        return bundled_model(context.models)
+    if isinstance(model, FolderModel):
+        return Path(model.path).expanduser()
+    from huggingface_hub import snapshot_download
+
+    return Path(snapshot_download(model.repo, revision=model.revision))
+
+
+def policy_digest(folder: Path, base: Path) -> str:
+    """Identifies a policy's weights and tokenizer by the bytes of its files (and of the base that an adapter needs)."""
+    folders = [folder] if (folder / "config.json").exists() else [folder, base]
+    files = [
+        path for one in folders for path in sorted(one.iterdir()) if path.suffix in (".json", ".safetensors", ".jinja")
+    ]
+    return content_id([[path.name, file_digest(path)] for path in files])
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """A report that another stage wrote."""
+    report: dict[str, Any] = read_json(path)
+    return report
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

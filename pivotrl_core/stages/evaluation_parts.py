@@ -1,0 +1,207 @@
+"""The three parts of an evaluation: the domain, the benchmarks, drift. Per-item results are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pivotrl_core.config.inputs import EmbeddedSource
+from pivotrl_core.engines.protocol import Request, SamplingConfig
+from pivotrl_core.environments.registry import get_domain
+from pivotrl_core.evaluation.benchmarks.registry import get_benchmark
+from pivotrl_core.evaluation.drift import (
+    action_order,
+    continuation,
+    instruction_sequences,
+    neutral_sequences,
+    score_texts,
+)
+from pivotrl_core.evaluation.episodes import Episode, EpisodePlayer
+from pivotrl_core.evaluation.protocol import Benchmark
+from pivotrl_core.evaluation.scoring import score_answers, skip_reason
+from pivotrl_core.pivots.profile_record import read_candidates
+from pivotrl_core.pivots.tables import write_table
+from pivotrl_core.seeding import derive_seed, generator
+from pivotrl_core.stages.context import CANDIDATES, StageContext
+from pivotrl_core.stages.verification import configured_verifier
+from pivotrl_core.types import Candidate, Split
+
+if TYPE_CHECKING:
+    from pivotrl_core.stages.evaluate import Subject
+
+Found = tuple[dict[str, float | None], dict[str, Any]]
+TASK_SEED = 7  # of evaluation tasks: the same for all arms and seeds, so that they can be compared in pairs
+
+EPISODE_SCHEMA = pa.schema([
+    ("task_id", pa.string()), ("family", pa.string()), ("temperature", pa.float64()), ("success", pa.float64()),
+    ("turns", pa.int64()), ("tool_errors", pa.int64()), ("malformed", pa.int64()), ("ending", pa.string()),
+])  # fmt: skip
+TURN_SCHEMA = pa.schema([
+    ("candidate_id", pa.string()), ("temperature", pa.float64()), ("score", pa.float64()), ("reason", pa.string()),
+])  # fmt: skip
+ITEM_SCHEMA = pa.schema([
+    ("benchmark", pa.string()), ("item_id", pa.string()), ("score", pa.float64()), ("parsed", pa.bool_()),
+    ("answer", pa.string()), ("extracted", pa.string()),
+])  # fmt: skip
+
+
+def measure_domain(context: StageContext, subject: Subject, out: Path) -> Found:
+    """Whole episodes where there is an environment; functional accuracy on held-out turns where there is none."""
+    source = context.config.source
+    if isinstance(source, EmbeddedSource):
+        return _play(subject, source, out)
+    return _score_turns(context, subject, out)
+
+
+def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
+    settings = subject.config.evaluate
+    domain = get_domain(source.domain)
+    tasks = domain.tasks(Split(settings.split), settings.episodes, TASK_SEED)
+    metrics: dict[str, float | None] = {}
+    rows: list[dict[str, Any]] = []
+    for name, temperature in (("greedy", 0.0), ("t1", settings.sampled_temperature)):
+        sampling = SamplingConfig(temperature, settings.max_tokens)
+        player = EpisodePlayer(subject.engine, subject.renderer, domain, sampling, settings.max_turns)
+        episodes = player.play(tasks, f"evaluate-{name}", subject.seed)
+        rows += [_episode_columns(episode, temperature) for episode in episodes]
+        count = len(episodes)
+        metrics[f"eval/{source.domain}/success_{name}"] = sum(e.score.success for e in episodes) / count
+        metrics[f"eval/{source.domain}/turns_{name}"] = sum(len(e.samples) for e in episodes) / count
+        metrics[f"eval/{source.domain}/malformed_{name}"] = sum(e.malformed for e in episodes) / count
+        print(f"evaluate: {count} episodes, {name}: {metrics[f'eval/{source.domain}/success_{name}']:.3f}", flush=True)
+    write_table(out / "episodes.parquet", "episodes", EPISODE_SCHEMA, rows)
+    return metrics, {"domain": source.domain, "split": settings.split}
+
+
+def _episode_columns(episode: Episode, temperature: float) -> dict[str, Any]:
+    components = episode.score.components
+    return {
+        "task_id": episode.task.id, "family": episode.task.family, "temperature": temperature,
+        "success": episode.score.success, "turns": len(episode.samples), "malformed": episode.malformed,
+        "tool_errors": int(components.get("tool_errors", 0)), "ending": str(components.get("ending", "")),
+    }  # fmt: skip
+
+
+def _score_turns(context: StageContext, subject: Subject, out: Path) -> Found:
+    settings = subject.config.evaluate
+    turns = _held_out(context, Split(settings.split), settings.turns)
+    verifier = configured_verifier(subject.config, "functional")
+    metrics: dict[str, float | None] = {}
+    rows: list[dict[str, Any]] = []
+    for name, temperature in (("greedy", 0.0), ("t1", settings.sampled_temperature)):
+        requests = [
+            Request(
+                turn.id, subject.renderer.state_ids(turn.state, turn.tools), (derive_seed(subject.seed, name, turn.id),)
+            )
+            for turn in turns
+        ]
+        samples = subject.engine.sample(requests, SamplingConfig(temperature, settings.max_tokens))
+        for turn, (sample,) in zip(turns, samples, strict=True):
+            verdict = verifier.verify(turn, subject.renderer.parse(sample.ids, turn.tools))
+            rows.append(
+                {"candidate_id": turn.id, "temperature": temperature, "score": verdict.reward, "reason": verdict.reason}
+            )
+        own = [row["score"] for row in rows if row["temperature"] == temperature]
+        metrics[f"eval/turns/accuracy_{name}"] = sum(own) / len(own) if own else None
+    write_table(out / "turns.parquet", "turns", TURN_SCHEMA, rows)
+    return metrics, {"domain": "turns", "split": settings.split}
+
+
+def _held_out(context: StageContext, split: Split, count: int) -> list[Candidate]:
+    own = [one for one in read_candidates(context.path(CANDIDATES / "candidates.parquet")) if one.split is split]
+    chosen = generator("held-out", len(own)).permutation(len(own))[:count]
+    return [own[int(index)] for index in sorted(chosen)]
+
+
+def measure_benchmarks(context: StageContext, subject: Subject, out: Path) -> Found:
+    """Every configured benchmark, greedy; one that cannot be scored here is skipped with its reason."""
+    metrics: dict[str, float | None] = {}
+    rows: list[dict[str, Any]] = []
+    described: list[dict[str, Any]] = []
+    for benchmark in map(get_benchmark, context.config.evaluate.benchmarks):
+        items = benchmark.items()[: context.config.evaluate.items]
+        skipped = skip_reason(benchmark)
+        described.append({"name": benchmark.name, "n": len(items), "metric": benchmark.metric, "skipped": skipped})
+        if skipped is not None:
+            print(f"evaluate: {benchmark.name} skipped: {skipped}", flush=True)
+            continue
+        answers = _answers(subject, benchmark, items)
+        scores = score_answers(benchmark, items, answers)
+        rows += [
+            {"benchmark": benchmark.name, "item_id": item.id, "score": score.score, "parsed": score.parsed,
+             "answer": answer, "extracted": score.extracted}
+            for item, answer, score in zip(items, answers, scores, strict=True)
+        ]  # fmt: skip
+        mean = sum(score.score for score in scores) / len(scores)
+        metrics[f"eval/{benchmark.name}/score"] = mean
+        metrics[f"eval/{benchmark.name}/parse_failure_rate"] = sum(not s.parsed for s in scores) / len(scores)
+        print(f"evaluate: {benchmark.name}: {mean:.3f} (n = {len(items)})", flush=True)
+    write_table(out / "items.parquet", "items", ITEM_SCHEMA, rows)
+    return metrics, {"benchmarks": described}
+
+
+def _answers(subject: Subject, benchmark: Benchmark, items: Sequence[Any]) -> list[str]:
+    requests = [Request(item.id, subject.renderer.state_ids(item.messages, ()), (0,)) for item in items]
+    samples = subject.engine.sample(requests, SamplingConfig(0.0, benchmark.max_tokens))
+    ends = subject.renderer.eos_id
+    texts = (subject.renderer.decode([i for i in sample.ids if i != ends]) for (sample,) in samples)
+    # Half a surrogate pair cannot be stored; a model can write one token of it.
+    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+
+
+def measure_drift(context: StageContext, subject: Subject, out: Path) -> Found:
+    """KL from the base policy on instructions, neutral prose and held-out turns; the order of alternatives there."""
+    del out
+    settings = context.config.evaluate
+    benchmarks = [get_benchmark(name) for name in settings.benchmarks]
+    row_tokens = context.config.compute.row_tokens
+    models = (subject.policy_model, subject.base_model)
+    neutral = score_texts(*models, neutral_sequences(subject.renderer, settings.drift_texts), row_tokens)
+    asked = instruction_sequences(subject.renderer, benchmarks, settings.drift_texts)
+    instructions = score_texts(*models, asked, row_tokens)
+    sequences, groups = _alternatives(context, subject)
+    metrics: dict[str, float | None] = {
+        "eval/drift/kl_neutral": neutral.kl,
+        "eval/drift/kl_instructions": instructions.kl,
+        "eval/drift/reference_logprob_change": _mean_change(
+            instructions.logprobs_N, instructions.base_logprobs_N, asked
+        ),
+    }
+    if sequences:
+        turns = score_texts(*models, sequences, row_tokens)
+        metrics |= {"eval/drift/kl_other_turns": turns.kl, **action_order(turns, groups)}
+    return metrics, {}
+
+
+def _alternatives(context: StageContext, subject: Subject) -> tuple[list[Any], list[int]]:
+    """Distinct actions that the base policy sampled at held-out turns: never in any pool, whatever the arm."""
+    turns = _held_out(context, Split.VALIDATION, context.config.evaluate.drift_texts)
+    requests = [
+        Request(
+            turn.id,
+            subject.renderer.state_ids(turn.state, turn.tools),
+            tuple(derive_seed("drift", turn.id, k) for k in range(4)),
+        )
+        for turn in turns
+    ]
+    with subject.base_model() as base:
+        engine = (
+            subject.engine if base is subject.engine.model else type(subject.engine)(base, [subject.renderer.eos_id])
+        )
+        samples = engine.sample(requests, SamplingConfig(1.0, context.config.evaluate.max_tokens))
+    sequences: list[Any] = []
+    groups: list[int] = []
+    for request, drawn in zip(requests, samples, strict=True):
+        distinct = list(dict.fromkeys(sample.ids for sample in drawn))
+        if len(distinct) > 1:
+            sequences += [continuation(request.prompt_ids, ids) for ids in distinct]
+            groups.append(len(distinct))
+    return sequences, groups
+
+
+def _mean_change(new: Sequence[float], old: Sequence[float], sequences: Sequence[Any]) -> float:
+    tokens = sum(len(sequence.places) for sequence in sequences)
+    return (sum(new) - sum(old)) / max(tokens, 1)

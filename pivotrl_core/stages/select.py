@@ -1,0 +1,53 @@
+"""Select: an arm's pool from a profile, with the reason why each other candidate is not in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pivotrl_core.config import arms
+from pivotrl_core.config.arms import SelectConfig
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.pivots import selection
+from pivotrl_core.pivots.pool import build_pool, write_pool
+from pivotrl_core.pivots.profile_record import read_candidates, read_profile
+from pivotrl_core.stages.context import CANDIDATES, StageContext, timed, write_report
+
+
+def run_select(context: StageContext, key: str, arm: str, profile: str) -> None:
+    """Write data/pools/KEY: pool.parquet, drops.parquet, report.json."""
+    settings = context.config.arms[arm].select
+    if settings is None:
+        raise ConfigError(f"arms.{arm}.select is missing")
+    out = context.path(Path("data/pools") / key)
+    with timed(context, f"select-{key}"):
+        frame = read_profile(context.path(Path("data/profiles") / profile / "profile.parquet"))
+        candidates = read_candidates(context.path(CANDIDATES / "candidates.parquet"))
+        pool = build_pool(frame, selection_rule(settings), candidates=candidates)
+        write_pool(out, pool)
+        metrics = {
+            "select/pool_size": len(pool.rows),
+            "select/pool_share": len(pool.rows) / pool.report["profiled"],
+            "select/pool_mean_reward": float(pool.rows["mu"].mean()),
+            **{f"select/dropped_{reason}": count for reason, count in pool.report["dropped_by_reason"].items()},
+        }
+        lambda_diff = getattr(settings, "lambda_diff", None)
+        if lambda_diff is not None:
+            metrics["select/lambda_diff"] = lambda_diff
+        write_report(out / "report.json", "select", metrics, arm=arm, profile=profile, **pool.report)
+
+
+def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
+    """The rule that an arm's settings describe."""
+    match settings:
+        case arms.PivotRule():
+            return selection.Pivots(settings.lambda_diff, dict(settings.lambda_by_domain), settings.inclusive)
+        case arms.SigmaRule():
+            return selection.SigmaThreshold(settings.eta)
+        case arms.AdaptiveEtaRule():
+            return selection.AdaptiveEta(settings.eta, settings.low_share, settings.high_share)
+        case arms.BootstrapRule():
+            return selection.Bootstrap(settings.lambda_diff, settings.confidence)
+        case arms.RandomRule():
+            return selection.RandomTurns(selection.Pivots(settings.lambda_diff), settings.seed)
+        case arms.AllRule():
+            return selection.AllTurns()

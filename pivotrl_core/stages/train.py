@@ -1,0 +1,124 @@
+"""Train: one arm under one seed, by supervised fine-tuning, GRPO on pivots, or GRPO on whole episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+
+from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTrain
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.model import prepare_torch
+from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.pivots.pool import read_pool
+from pivotrl_core.seeding import derive_seed
+from pivotrl_core.stages.context import BASE, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.verification import configured_verifier
+from pivotrl_core.training.checkpoint import Checkpoints, Progress
+from pivotrl_core.training.episode_groups import EpisodeGroups
+from pivotrl_core.training.optimiser import Optimiser
+from pivotrl_core.training.pivot_groups import PivotGroups
+from pivotrl_core.training.policy import TrainablePolicy
+from pivotrl_core.training.policy_gradient import GroupSource, train_policy_gradient
+from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
+from pivotrl_core.types import Candidate
+
+OnStep = Callable[[Progress, dict[str, float]], None]
+LAST = 5  # steps that the final reward is a mean over
+
+
+def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str) -> None:
+    """Write models/ARM/SEED and reports/train/ARM-SEED."""
+    settings = context.config.arms[arm].train
+    if settings is None:
+        raise ConfigError(f"arms.{arm}.train is missing")
+    prepare_torch(context.config.compute)
+    key = f"{arm}-{seed}"
+    reports = context.path(Path("reports/train") / key)
+    with timed(context, f"train-{key}"):
+        candidates = [row.candidate for row in read_pool(context.path(Path("data/pools") / pool / "pool.parquet"))]
+        policy = TrainablePolicy(
+            context.path(start), context.path(BASE), settings.parameters, context.config.compute,
+            derive_seed(seed, "lora", arm) % 2**31,
+        )  # fmt: skip
+        on_step = _recorder(reports, key)
+        checkpoints = Checkpoints(context.scratch / "checkpoints")
+        if isinstance(settings, SFTTrain):
+            progress = _supervised(context, policy, settings, candidates, seed, checkpoints, on_step)
+        else:
+            progress = _policy_gradient(context, policy, settings, candidates, seed, checkpoints, on_step)
+        policy.save(context.path(Path("models") / arm / str(seed)))
+        write_report(
+            reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
+            steps=progress.step, pool=len(candidates),
+        )  # fmt: skip
+
+
+def _recorder(reports: Path, key: str) -> OnStep:
+    metrics: MetricsFile | None = None
+
+    def on_step(progress: Progress, values: dict[str, float]) -> None:
+        nonlocal metrics
+        metrics = metrics or MetricsFile(reports / "metrics.jsonl", progress.lines)
+        metrics.append(progress.step, values)
+        shown = [
+            f"{n.removeprefix('train/')} {values[n]:.3f}" for n in ("train/loss", "train/reward_mean") if n in values
+        ]
+        print(f"train {key} step {progress.step + 1}: {', '.join(shown)}", flush=True)
+
+    return on_step
+
+
+def _supervised(
+    context: StageContext,
+    policy: TrainablePolicy,
+    settings: SFTTrain,
+    candidates: list[Candidate],
+    seed: int,
+    checkpoints: Checkpoints,
+    on_step: OnStep,
+) -> Progress:
+    renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
+    ordered = sorted(candidates, key=lambda one: (one.trajectory_id, one.turn_index))
+    rows = [trajectory_rows(list(turns), renderer) for _, turns in groupby(ordered, lambda one: one.trajectory_id)]
+    plan = SupervisedPlan(
+        settings.epochs, settings.batch_trajectories, seed, settings.checkpoint_every, context.config.compute.row_tokens
+    )
+    optimiser = Optimiser(policy, settings.optimiser, len(plan.batches(len(rows))))
+    return train_supervised(policy, optimiser, rows, plan, checkpoints, on_step)
+
+
+def _policy_gradient(
+    context: StageContext,
+    policy: TrainablePolicy,
+    settings: GRPOTrain | E2ETrain,
+    candidates: list[Candidate],
+    seed: int,
+    checkpoints: Checkpoints,
+    on_step: OnStep,
+) -> Progress:
+    renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
+    engine = TransformersEngine(policy.model, [renderer.eos_id])
+    source: GroupSource
+    if isinstance(settings, GRPOTrain):
+        verifier = configured_verifier(context.config, settings.reward)
+        source = PivotGroups(engine, renderer, verifier, candidates, settings, seed)
+    else:
+        source = EpisodeGroups(engine, renderer, context.config.source, candidates, settings, seed)
+    shared: PolicyGradient = settings
+    optimiser = Optimiser(policy, shared.optimiser, shared.steps * shared.updates_per_step)
+    return train_policy_gradient(
+        policy, optimiser, source, shared, context.config.compute.row_tokens, checkpoints, on_step
+    )
+
+
+def _final(progress: Progress) -> dict[str, float]:
+    """The last step's metrics, rewards as a mean over the last steps, and what it all cost."""
+    metrics: dict[str, float] = dict(progress.lines[-1]["metrics"])
+    for name in ("train/reward_mean", "train/zero_variance_share"):
+        values = [line["metrics"][name] for line in progress.lines[-LAST:] if name in line["metrics"]]
+        if values:
+            metrics[name] = sum(values) / len(values)
+    costs = {name: value for name, value in progress.counters.items() if name != "idle_steps"}
+    return metrics | {f"cost/{name}": value for name, value in costs.items()}

@@ -1,0 +1,79 @@
+"""Warm-up: a short SFT that teaches a raw model the tool format. Its result is the base policy pi_0.
+
+Without epochs, the base policy is the source model itself: a pointer to it, no copy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pivotrl_core.config.arms import FullParameters, OptimiserConfig
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.model import POINTER, prepare_torch
+from pivotrl_core.errors import DataError
+from pivotrl_core.files import write_json
+from pivotrl_core.grpo.prefix_tree import TargetSequence
+from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, source_model, timed, write_report
+from pivotrl_core.training.checkpoint import Checkpoints, Progress
+from pivotrl_core.training.optimiser import Optimiser
+from pivotrl_core.training.policy import TrainablePolicy
+from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
+from pivotrl_core.trajectories.loading import load_trajectories, trajectory_files
+from pivotrl_core.trajectories.validation import Limits
+
+REPORT = Path("reports/warmup")
+
+
+def run_warmup(context: StageContext) -> None:
+    """Write models/base and reports/warmup."""
+    prepare_torch(context.config.compute)
+    with timed(context, "warmup"):
+        model = source_model(context)
+        if context.config.warmup.epochs == 0:
+            write_json(context.path(BASE) / POINTER, {"path": str(model)})
+            MetricsFile(context.path(REPORT / "metrics.jsonl"), [])
+            write_report(context.path(REPORT / "report.json"), "warmup", {}, trained=False)
+            return
+        _train(context, model)
+
+
+def _train(context: StageContext, model: Path) -> None:
+    settings = context.config.warmup
+    policy = TrainablePolicy(model, model, FullParameters(kind="full"), context.config.compute, seed=0)
+    rows = _rows(context, ChatRenderer(policy.tokenizer, context.config.data.tool_format))
+    plan = SupervisedPlan(
+        settings.epochs,
+        settings.batch_trajectories,
+        seed=0,
+        checkpoint_every=20,
+        row_tokens=context.config.compute.row_tokens,
+    )
+    total = len(plan.batches(len(rows)))
+    optimiser = Optimiser(policy, OptimiserConfig(learning_rate=settings.learning_rate, schedule="linear"), total)
+    metrics: MetricsFile | None = None
+
+    def on_step(progress: Progress, values: dict[str, float]) -> None:
+        nonlocal metrics
+        metrics = metrics or MetricsFile(context.path(REPORT / "metrics.jsonl"), progress.lines)
+        metrics.append(progress.step, values)
+        print(f"warm-up step {progress.step + 1}/{total}: loss {values['train/loss']:.3f}", flush=True)
+
+    progress = train_supervised(policy, optimiser, rows, plan, Checkpoints(context.scratch), on_step)
+    policy.save(context.path(BASE))
+    final = {"train/loss": progress.lines[-1]["metrics"]["train/loss"]}
+    cost = {f"cost/{name}": value for name, value in progress.counters.items()}
+    write_report(context.path(REPORT / "report.json"), "warmup", final | cost, trained=True, trajectories=len(rows))
+
+
+def _rows(context: StageContext, renderer: ChatRenderer) -> list[list[TargetSequence]]:
+    data = context.config.data
+    files = trajectory_files(context.path(PULLED / "warmup"))
+    if not files:
+        raise DataError("warmup.epochs is above 0 but no warm-up trajectories were pulled; set it to 0 or bring some")
+    loaded = load_trajectories(files, Limits(max_argument_bytes=data.max_argument_bytes), data.max_drop_share)
+    from pivotrl_core.pivots.candidates import iterate_candidates
+    from pivotrl_core.types import Split
+
+    rows = [trajectory_rows(list(iterate_candidates(one, Split.TRAIN)), renderer) for one in loaded.trajectories]
+    longest = data.max_state_tokens + data.max_action_tokens
+    return [lines for lines in rows if all(len(line.ids) <= longest for line in lines)]

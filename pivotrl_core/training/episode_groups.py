@@ -1,0 +1,66 @@
+"""Groups for end-to-end RL: G whole episodes of one task, rewarded by success at the end.
+
+Every turn of an episode gets the episode's advantage. The tasks are those of the pool's trajectories, so that this arm
+sees the same data as the others; the states that its turns start from are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pivotrl_core.config.arms import E2ETrain
+from pivotrl_core.config.inputs import EmbeddedSource, TrajectorySource
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.protocol import SamplingConfig, TokenCount
+from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.environments.protocol import Task
+from pivotrl_core.environments.registry import get_domain
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.evaluation.episodes import EpisodePlayer
+from pivotrl_core.seeding import generator
+from pivotrl_core.training.groups import EpisodeGroup
+from pivotrl_core.types import Candidate, Split
+
+
+class EpisodeGroups:
+    """Implements the group source of `train_policy_gradient` for whole episodes."""
+
+    def __init__(
+        self,
+        engine: TransformersEngine,
+        renderer: ChatRenderer,
+        source: TrajectorySource,
+        pool: Sequence[Candidate],
+        config: E2ETrain,
+        seed: int,
+    ) -> None:
+        if not isinstance(source, EmbeddedSource):
+            raise ConfigError("train.method: e2e needs an environment; source.kind 'embedded' has one")
+        self.engine = engine
+        self.config = config
+        self.seed = seed
+        sampling = SamplingConfig(config.temperature, config.max_tokens)
+        domain = get_domain(source.domain)
+        self.player = EpisodePlayer(
+            engine, renderer, domain, sampling, config.max_turns, config.prompts_per_step * config.group_size
+        )
+        seen = {str(candidate.metadata.get("task_id", "")) for candidate in pool}
+        tasks = domain.tasks(Split.TRAIN, source.trajectories, source.seed)
+        self.tasks: list[Task] = [task for task in tasks if task.id in seen]
+        if not self.tasks:
+            raise ConfigError("train.method: e2e found no task of the embedded domain behind the pool's trajectories")
+
+    @property
+    def count(self) -> TokenCount:
+        """Tokens sampled so far."""
+        return self.engine.count
+
+    def groups(self, step: int) -> list[EpisodeGroup]:
+        """G episodes for each of the step's tasks."""
+        size, G = len(self.tasks), self.config.group_size
+        tasks = []
+        for position in range(step * self.config.prompts_per_step, (step + 1) * self.config.prompts_per_step):
+            order = generator(self.seed, "task-order", position // size).permutation(size)
+            tasks.append(self.tasks[int(order[position % size])])
+        episodes = self.player.play(tasks, f"e2e-{step}", self.seed, samples=G)
+        return [EpisodeGroup(tuple(episodes[i : i + G])) for i in range(0, len(episodes), G)]

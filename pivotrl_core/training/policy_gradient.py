@@ -1,0 +1,195 @@
+"""GRPO: the loop. Sample G actions at each of B pivots, verify, normalise in the group, one clipped step.
+
+Groups of whole episodes (the end-to-end baseline) go through the same loop. The mathematics is in `pivotrl_core/grpo/`;
+this file decides which samples train, in which rows, and what is recorded. Source: PivotRL, arXiv 2603.21383, equations 4 and 5.
+
+Invariants: samples derive from (seed, step, candidate, index), so a resumed run draws what the uninterrupted one would;
+groups are known by their place in the batch, never by comparing prompts; ids that were sampled are the ids trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from pivotrl_core.config.arms import PolicyGradient
+from pivotrl_core.engines.protocol import TokenCount
+from pivotrl_core.errors import TrainingError
+from pivotrl_core.grpo.advantages import group_advantages, zero_variance_B
+from pivotrl_core.grpo.kl import kl_estimate, kl_term
+from pivotrl_core.grpo.loss import ClipConfig, RatioRecord, policy_loss, weighted_sum
+from pivotrl_core.grpo.metrics import group_metrics, ratio_metrics, token_metrics
+from pivotrl_core.grpo.prefix_tree import build_tree_row
+from pivotrl_core.grpo.weights import sequence_weights
+from pivotrl_core.training.checkpoint import Checkpoints, Progress
+from pivotrl_core.training.groups import Group, Member, padded_lines, split_rows
+from pivotrl_core.training.optimiser import Optimiser
+from pivotrl_core.training.policy import TrainablePolicy
+from pivotrl_core.training.scoring import score_row
+
+IDLE_LIMIT = 10  # steps in a row without one group that teaches anything
+
+
+class GroupSource(Protocol):
+    """Where groups come from: pivots of a pool, or episodes of tasks."""
+
+    def groups(self, step: int) -> Sequence[Group]:
+        """The groups of one step, sampled from the policy as it is now."""
+        ...
+
+    @property
+    def count(self) -> TokenCount:
+        """Tokens sampled so far by this object."""
+        ...
+
+
+@dataclass(slots=True)
+class _Totals:
+    """Sums over the micro-batches of one update."""
+
+    ratios: RatioRecord = field(default_factory=RatioRecord)
+    entropy: float = 0.0
+    kl: float = 0.0
+    tokens: float = 0.0
+    loss: float = 0.0
+    computed: int = 0
+
+
+def train_policy_gradient(
+    policy: TrainablePolicy,
+    optimiser: Optimiser,
+    source: GroupSource,
+    config: PolicyGradient,
+    row_tokens: int,
+    checkpoints: Checkpoints,
+    on_step: Callable[[Progress, dict[str, float]], None],
+) -> Progress:
+    """Train to `config.steps`, from the newest checkpoint on.
+
+    Raises:
+        TrainingError: nothing in the pool teaches this policy anything any more, or a number is not finite.
+    """
+    progress = checkpoints.restore(optimiser)
+    while progress.step < config.steps:
+        before = (source.count.turns, source.count.generated, source.count.prefilled)
+        metrics = train_step(policy, optimiser, source.groups(progress.step), config, row_tokens, progress)
+        for name, start, end in zip(
+            ("rollout_turns", "generated_tokens", "prefilled_tokens"),
+            before,
+            (source.count.turns, source.count.generated, source.count.prefilled),
+            strict=True,
+        ):
+            progress.counters[name] = progress.counters.get(name, 0) + end - start
+        on_step(progress, metrics)
+        progress.step += 1
+        if progress.step % config.checkpoint_every == 0 and progress.step < config.steps:
+            checkpoints.save(optimiser, progress)
+    return progress
+
+
+def train_step(
+    policy: TrainablePolicy,
+    optimiser: Optimiser,
+    groups: Sequence[Group],
+    config: PolicyGradient,
+    row_tokens: int,
+    progress: Progress,
+) -> dict[str, float]:
+    """One batch of groups: advantages, `updates_per_step` clipped updates, metrics."""
+    rewards_BG = torch.tensor([group.rewards for group in groups], dtype=torch.float64)
+    advantages_BG = group_advantages(rewards_BG, config.advantage, config.baseline)
+    lengths_BG = torch.tensor([group.lengths for group in groups])
+    metrics = group_metrics(rewards_BG, advantages_BG, lengths_BG)
+    teaches_B = ~zero_variance_B(rewards_BG)
+    if not bool(teaches_B.any()):
+        _note_idle(progress)
+        return metrics
+    progress.counters["idle_steps"] = 0
+    totals = _Totals()
+    for update in range(config.updates_per_step):
+        # One update on fresh samples: the ratio is 1 by construction, up to the engine's rounding.
+        totals = _accumulate(policy, groups, advantages_BG, teaches_B, config, row_tokens)
+        norm = optimiser.update(progress.step * config.updates_per_step + update)
+        metrics["train/grad_norm"] = norm
+    metrics |= ratio_metrics(totals.ratios)
+    metrics |= token_metrics(totals.entropy, totals.kl, totals.tokens)
+    metrics["train/loss"] = totals.loss
+    progress.counters["trained_tokens"] = progress.counters.get("trained_tokens", 0) + totals.computed
+    return metrics
+
+
+def _note_idle(progress: Progress) -> None:
+    idle = progress.counters.get("idle_steps", 0) + 1
+    progress.counters["idle_steps"] = idle
+    if idle >= IDLE_LIMIT:
+        raise TrainingError(
+            f"{idle:.0f} steps in a row had no group with unequal rewards: this pool teaches the policy nothing more; "
+            "profile again with the current policy, widen the selection, or train fewer steps"
+        )
+
+
+def _accumulate(
+    policy: TrainablePolicy,
+    groups: Sequence[Group],
+    advantages_BG: Tensor,
+    teaches_B: Tensor,
+    config: PolicyGradient,
+    row_tokens: int,
+) -> _Totals:
+    """Gradient of the batch's loss, row by row, with weights that are fixed over the whole batch."""
+    size = advantages_BG.shape[1]
+    lengths_N = torch.tensor([length for group in groups for length in group.lengths])
+    group_N = torch.arange(len(groups)).repeat_interleave(size)
+    # Without a KL or entropy term a group of equal rewards moves nothing: left out of the mean, it costs nothing.
+    regularised = config.kl.weight > 0 or config.entropy_weight > 0
+    counted_B = torch.ones_like(teaches_B) if regularised else teaches_B
+    weights_BG = sequence_weights(
+        lengths_N, group_N, config.loss, config.max_tokens, counted_B.repeat_interleave(size)
+    ).view(-1, size)
+    totals = _Totals()
+    members = [
+        member
+        for index, group in enumerate(groups)
+        if bool(counted_B[index])
+        for member in group.members(index, advantages_BG[index])
+        if regularised or member.advantage != 0.0
+    ]
+    for row in split_rows(members, row_tokens):
+        _backward(policy, row, weights_BG, config, totals)
+    return totals
+
+
+def _backward(
+    policy: TrainablePolicy, members: Sequence[Member], weights_BG: Tensor, config: PolicyGradient, totals: _Totals
+) -> None:
+    row = build_tree_row([member.sequence for member in members])
+    mask_NT = row.mask_NT
+    many_N = torch.tensor([member.multiplicity for member in members])
+    advantages_N = torch.tensor([member.advantage for member in members])
+    weights_N = torch.stack([weights_BG[member.group, member.first] for member in members])
+    logprobs_NT, entropy_NT = score_row(policy.inner, row, config.temperature)
+    result = policy_loss(
+        logprobs_NT, advantages_N, mask_NT, weights_N, ClipConfig(config.clip.low, config.clip.high, config.ratio),
+        sampled_logprobs_NT=padded_lines([member.logprobs for member in members], mask_NT), multiplicity_N=many_N,
+    )  # fmt: skip
+    loss = result.loss
+    if config.entropy_weight > 0:
+        loss = loss - config.entropy_weight * weighted_sum(entropy_NT, mask_NT, weights_N * many_N)
+    if config.kl.weight > 0:
+        with policy.reference() as reference:
+            reference_NT, _ = score_row(reference, row, config.temperature)
+        term = kl_term(logprobs_NT, reference_NT, mask_NT, weights_N * many_N, config.kl.estimator)
+        loss = loss + config.kl.weight * term
+        kl_NT = kl_estimate(logprobs_NT.detach(), reference_NT, config.kl.estimator)
+        totals.kl += float(weighted_sum(kl_NT, mask_NT, many_N))
+    loss.backward()  # type: ignore[no-untyped-call]
+    policy.collect_gradients()
+    totals.ratios = totals.ratios + result.ratios
+    totals.entropy += float(weighted_sum(entropy_NT.detach(), mask_NT, many_N))
+    totals.tokens += float((mask_NT.sum(dim=1) * many_N).sum())
+    totals.loss += float(loss.detach())
+    totals.computed += len(row.input_ids_L)

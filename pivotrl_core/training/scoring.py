@@ -1,0 +1,28 @@
+"""Log-probabilities of a row's targets under a model: one forward pass, the output head on target positions only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from pivotrl_core.grpo.logprobs import token_logprobs_and_entropy
+from pivotrl_core.grpo.prefix_tree import TreeRow, attention_bias, unpack
+
+
+def row_hidden(model: Any, row: TreeRow) -> Tensor:
+    """Hidden states [S, D], after the final norm, at the nodes that predict the row's targets."""
+    output = model.model(
+        input_ids=row.input_ids_L[None],
+        position_ids=row.position_ids_L[None],
+        attention_mask=attention_bias(row, model.dtype),
+        use_cache=False,
+    )
+    hidden: Tensor = output.last_hidden_state[0][row.predict_from_S]
+    return hidden
+
+
+def score_row(model: Any, row: TreeRow, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+    """Log-probability and entropy [N, T] of every target, at the temperature of sampling."""
+    scores = token_logprobs_and_entropy(row_hidden(model, row), model.lm_head.weight, row.targets_S, temperature)
+    return unpack(scores.logprobs_S, row), unpack(scores.entropy_S, row)

@@ -1,0 +1,108 @@
+"""Supervised fine-tuning on expert actions: of whole trajectories at a time, because their turns share a prefix.
+
+A trajectory's selected turns become one row of ids with the expert's tokens as targets, each predicted once; the state,
+earlier assistant turns that were not selected among it, is never a target. Where a turn's state is not a prefix of the
+next one's (a template that rewrites earlier turns), a new row begins.
+
+Loss of a step: the mean over all target tokens of its trajectories of -log pi(token).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.errors import TrainingError
+from pivotrl_core.grpo.loss import weighted_sum
+from pivotrl_core.grpo.prefix_tree import TargetSequence, build_tree_row, split_sequences
+from pivotrl_core.seeding import generator
+from pivotrl_core.training.checkpoint import Checkpoints, Progress
+from pivotrl_core.training.optimiser import Optimiser
+from pivotrl_core.training.policy import TrainablePolicy
+from pivotrl_core.training.scoring import score_row
+from pivotrl_core.types import Candidate
+
+
+def trajectory_rows(candidates: Sequence[Candidate], renderer: ChatRenderer) -> list[TargetSequence]:
+    """Rows of one trajectory's candidates, which are given in the order of their turns."""
+    rows: list[TargetSequence] = []
+    ids: tuple[int, ...] = ()
+    targets: list[int] = []
+    for candidate in candidates:
+        state = renderer.state_ids(candidate.state, candidate.tools)
+        action = renderer.action_ids(candidate.expert)
+        if state[: len(ids)] != ids:
+            rows.append(TargetSequence(ids, tuple(targets)))
+            targets = []
+        targets += range(len(state), len(state) + len(action))
+        ids = (*state, *action)
+    return [*rows, TargetSequence(ids, tuple(targets))] if ids else rows
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisedPlan:
+    """How much, and in what order: `epochs` passes over trajectories in an order of the seed's own."""
+
+    epochs: int
+    batch_trajectories: int
+    seed: int
+    checkpoint_every: int
+    row_tokens: int
+
+    def batches(self, count: int) -> list[list[int]]:
+        """Indices of trajectories for each step."""
+        steps: list[list[int]] = []
+        for epoch in range(self.epochs):
+            order = generator(self.seed, "sft-order", epoch).permutation(count).tolist()
+            steps += [order[i : i + self.batch_trajectories] for i in range(0, count, self.batch_trajectories)]
+        return steps
+
+
+def train_supervised(
+    policy: TrainablePolicy,
+    optimiser: Optimiser,
+    trajectories: Sequence[Sequence[TargetSequence]],
+    plan: SupervisedPlan,
+    checkpoints: Checkpoints,
+    on_step: Callable[[Progress, dict[str, float]], None],
+) -> Progress:
+    """Train to the end of the plan, from the newest checkpoint on.
+
+    Raises:
+        TrainingError: the loss is not finite, or there is nothing to train on.
+    """
+    batches = plan.batches(len(trajectories))
+    if not batches:
+        raise TrainingError("no trajectories to train on; the pool of this arm is empty")
+    progress = checkpoints.restore(optimiser)
+    while progress.step < len(batches):
+        rows = [row for index in batches[progress.step] for row in trajectories[index]]
+        loss, tokens = _accumulate(policy, rows, plan.row_tokens)
+        norm = optimiser.update(progress.step)
+        progress.counters["trained_tokens"] = progress.counters.get("trained_tokens", 0) + tokens
+        on_step(progress, {"train/loss": loss, "train/grad_norm": norm})
+        progress.step += 1
+        if progress.step % plan.checkpoint_every == 0 and progress.step < len(batches):
+            checkpoints.save(optimiser, progress)
+    return progress
+
+
+def _accumulate(policy: TrainablePolicy, sequences: Sequence[TargetSequence], row_tokens: int) -> tuple[float, int]:
+    """Gradient of the step's loss, row by row; returns the loss and the number of computed tokens."""
+    total = sum(len(sequence.places) for sequence in sequences)
+    loss_sum, computed = 0.0, 0
+    for part in split_sequences(sequences, row_tokens):
+        row = build_tree_row(part)
+        logprobs_NT, _ = score_row(policy.inner, row)
+        loss = -weighted_sum(logprobs_NT, row.mask_NT, torch.full((len(part),), 1.0 / total))
+        loss.backward()  # type: ignore[no-untyped-call]
+        policy.collect_gradients()
+        loss_sum += float(loss.detach())
+        computed += len(row.input_ids_L)
+    if not math.isfinite(loss_sum):
+        raise TrainingError("the loss is not finite; lower the learning rate, or look at the data of this step")
+    return loss_sum, computed

@@ -1,0 +1,131 @@
+"""`pivotrl compare A B`: two arms, two recorded runs, or two commits; which parameters and which metrics differ.
+
+A side is an arm of the checkout at hand, or a git revision: a run id (its ref `refs/pivotrl/runs/<id>`), or any commit
+that holds reports. Items of a recorded run come from the shared DVC cache by the hashes in its dvc.lock; where they
+are no longer there, the two intervals stand beside each other and nothing is called a difference.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pivotrl_core.errors import DataError
+from pivotrl_core.evaluation.comparison import OOD_MEAN, paired_differences
+from pivotrl_core.evaluation.pairing import Scores
+from pivotrl_core.evaluation.scorecard import gather, order_of, read_evaluation
+from pivotrl_core.evaluation.tables import cell_text, is_share
+from pivotrl_core.evaluation.verdict import metric_label, points
+from pivotrl_core.types import Json
+from tasks.recorded_run import materialised, resolve
+from tasks.run_reports import RunReports, read_run
+from tasks.tracking.parameters import flatten
+
+LABEL_WIDTH, LINE_WIDTH = 38, 120
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One arm of one run."""
+
+    name: str
+    arm: str
+    parameters: Mapping[str, str]
+    cells: Mapping[str, Mapping[str, Json]]
+    cost: Mapping[str, float]
+    scores: Mapping[str, Scores]
+
+
+def compare_runs(a: str, b: str, root: Path) -> str:
+    """What differs between `a` and `b`, as text of at most 120 columns.
+
+    Args:
+        a: an arm of the checkout, a run id, or a commit.
+        b: the same; its values are subtracted from those of `a`.
+        root: the checkout.
+
+    Raises:
+        DataError: a name is neither an arm here nor a revision with reports.
+    """
+    here = read_run(root)
+    if a in here.arms and b in here.arms:
+        return "\n".join(_compare(_side(here, a, a), _side(here, b, b)))
+    with materialised(root, resolve(root, a)) as folder_a, materialised(root, resolve(root, b)) as folder_b:
+        run_a, run_b = read_run(folder_a), read_run(folder_b)
+        shared = [arm for arm in run_a.arms if arm in run_b.arms]
+        if not shared:
+            raise DataError(f"{a} and {b} share no evaluated arm; name two arms of one run, or runs with a common arm")
+        lines = [*_only("arms", a, set(run_a.arms) - set(shared)), *_only("arms", b, set(run_b.arms) - set(shared))]
+        for arm in shared:
+            lines += ["", f"== {arm} ==", *_compare(_side(run_a, arm, f"{a}:{arm}"), _side(run_b, arm, f"{b}:{arm}"))]
+        return "\n".join(lines).lstrip("\n")
+
+
+def _only(what: str, name: str, values: set[str]) -> list[str]:
+    return [f"{what} in {name} alone: {', '.join(sorted(values))}"] if values else []
+
+
+def _side(run: RunReports, arm: str, name: str) -> _Side:
+    evaluations = [
+        read_evaluation(run.root / "reports/evaluate" / key)
+        for key, report in run.evaluations.items() if report.get("arm") == arm
+    ]  # fmt: skip
+    cells: Mapping[str, Mapping[str, Json]] = next(
+        (row["cells"] for row in run.comparison.get("rows", []) if row["arm"] == arm), {}
+    )
+    shared = {key: value for key, value in run.params.items() if key != "arms"}
+    parameters = flatten(shared) | flatten((run.params.get("arms") or {}).get(arm) or {})
+    cost = run.comparison.get("cost", {}).get(arm, {})
+    return _Side(name, arm, parameters, cells, cost, gather(evaluations).get(arm, {}))
+
+
+def _compare(a: _Side, b: _Side) -> list[str]:
+    parameters = list(_parameter_lines(a, b)) or ["  none"]
+    metrics = list(_metric_lines(a, b)) or ["  no metric in common"]
+    costs = list(_cost_lines(a, b)) or ["  none"]
+    return ["parameters that differ", *parameters, "", f"metrics: {a.name} against {b.name}", *metrics,
+            "", "cost of one seed that differs", *costs]  # fmt: skip
+
+
+def _parameter_lines(a: _Side, b: _Side) -> Iterator[str]:
+    for key in sorted(set(a.parameters) | set(b.parameters)):
+        left, right = a.parameters.get(key, "-"), b.parameters.get(key, "-")
+        if left != right:
+            yield f"  {key:<{LABEL_WIDTH}} {_short(left)} | {_short(right)}"
+
+
+def _metric_lines(a: _Side, b: _Side) -> Iterator[str]:
+    paired = {row["metric"]: row for row in paired_differences(a.name, a.scores, b.name, b.scores)}
+    metrics = sorted({*a.cells, *b.cells}, key=lambda name: (name == OOD_MEAN, *order_of(name)))
+    same: list[str] = []
+    for metric in metrics:
+        left, right = cell_text(a.cells.get(metric), metric), cell_text(b.cells.get(metric), metric)
+        row = paired.get(metric)
+        if left == right and (row is None or not row["shown"]):
+            same.append(metric_label(metric))
+            continue
+        label = _short(metric_label(metric), LABEL_WIDTH)
+        yield f"  {label:<{LABEL_WIDTH}} {left or '-':>18} | {right or '-':>18}  {_difference(row, metric)}".rstrip()
+    if same:
+        listed = f"{len(same)} equal as printed: {', '.join(same)}"
+        yield from textwrap.wrap(listed, LINE_WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _difference(row: Mapping[str, Json] | None, metric: str) -> str:
+    if row is None:
+        return "not paired" if is_share(metric) else ""
+    bounds = f"{points(row['difference'])} ({points(row['low'])} to {points(row['high'])})"
+    return bounds if row["shown"] else f"{bounds} no diff. shown"
+
+
+def _cost_lines(a: _Side, b: _Side) -> Iterator[str]:
+    for name in sorted(set(a.cost) | set(b.cost)):
+        left, right = a.cost.get(name, 0.0), b.cost.get(name, 0.0)
+        if left != right:
+            yield f"  {name:<{LABEL_WIDTH}} {left:>18,.0f} | {right:>18,.0f}"
+
+
+def _short(value: str, limit: int = 30) -> str:
+    return value if len(value) <= limit else f"{value[: limit - 3]}..."

@@ -1,0 +1,96 @@
+"""Models that a nightly run trains from: those of the last night whose evaluation was good.
+
+The reference policy in force stays `models/base`: it profiles and anchors the KL term, and the kept models are adapters
+on it, so they are offered only while it is the same. In a worktree they lie under `last-good/`, kept by DVC through a
+pointer file that goes into the run's record, so that such a run can be reproduced.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pivotrl_core.files import read_json, write_json, write_text
+from tasks.locked import LOCK_NAME, read_lock
+
+STARTS = "last-good"
+BASE = "models/base"
+_INDEX = "last-good.json"
+_SUCCESS = ("success_greedy", "success_t1", "functional_accuracy")
+
+
+def starts_in(root: Path) -> list[str]:
+    """DVC's pointer files of the models that training in `root` starts from."""
+    return sorted(path.relative_to(root).as_posix() for path in (root / STARTS).glob("*.dvc"))
+
+
+def good_arms(report: dict[str, Any]) -> set[str]:
+    """Arms that no paired interval of in-domain success puts below base, by a comparison report."""
+    arms = {str(row["arm"]) for row in report.get("rows", [])} - {"base"}
+    for row in report.get("paired", []):
+        if str(row["metric"]).endswith(_SUCCESS):
+            if row["b"] == "base" and row["high"] < 0:
+                arms.discard(row["a"])
+            if row["a"] == "base" and row["low"] > 0:
+                arms.discard(row["b"])
+    return arms
+
+
+def keep_good(root: Path, folder: Path) -> list[str]:
+    """Keep the models of `root` whose arms were good. Returns their keys (`pivotrl-0`)."""
+    report = root / "reports" / "compare" / "report.json"
+    good = good_arms(read_json(report)) if report.is_file() else set()
+    graph = _read_graph(root)
+    kept = []
+    for key, train in graph.get("trains", {}).items():
+        policy = root / graph["evaluates"][key]["policy"]
+        if train["arm"] in good and policy.is_dir():
+            staging = folder / STARTS / f".{key}"
+            shutil.rmtree(staging, ignore_errors=True)
+            shutil.copytree(policy, staging)
+            shutil.rmtree(folder / STARTS / key, ignore_errors=True)
+            staging.rename(folder / STARTS / key)
+            kept.append(key)
+    index = read_json(folder / _INDEX) if (folder / _INDEX).is_file() else {}
+    base = _base(root)
+    old = index.get("keys", []) if index.get("base") == base else []
+    write_json(folder / _INDEX, {"base": base, "keys": sorted({*old, *kept})})
+    return kept
+
+
+def offer_good(root: Path, folder: Path) -> list[str]:
+    """Bring kept models into `root` and let its graph.yaml start from them. Returns paths for DVC to keep.
+
+    Nothing is offered where base is not the policy that they were trained on, or where an arm starts from another arm.
+    """
+    if not (folder / _INDEX).is_file():
+        return []
+    index = read_json(folder / _INDEX)
+    if not index["base"] or index["base"] != _base(root):
+        return []
+    graph = _read_graph(root)
+    paths = []
+    for key in index["keys"]:
+        train = graph.get("trains", {}).get(key)
+        if train and train["start"] == BASE and (folder / STARTS / key).is_dir():
+            shutil.copytree(folder / STARTS / key, root / STARTS / key, dirs_exist_ok=True)
+            train["start"] = f"{STARTS}/{key}"
+            paths.append(train["start"])
+    write_text(root / "graph.yaml", str(yaml.safe_dump(graph, sort_keys=False, allow_unicode=True)))
+    return paths
+
+
+def _base(root: Path) -> str:
+    """Hash of the base policy that dvc.lock names; empty where there is none."""
+    outs: Iterable[tuple[str, str]] = (
+        item for one in read_lock(root / LOCK_NAME).values() for item in one.outs.items()
+    )
+    return dict(outs).get(BASE, "")
+
+
+def _read_graph(root: Path) -> dict[str, Any]:
+    return dict(yaml.safe_load((root / "graph.yaml").read_text(encoding="utf-8")))

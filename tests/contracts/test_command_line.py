@@ -1,0 +1,58 @@
+"""The command line is light until a command needs something, and its errors are messages."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = ("prefect", "mlflow", "torch", "dvc", "pandas", "numpy", "transformers", "pydantic", "boto3")
+
+
+def _pivotrl(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+    command = [sys.executable, "-m", "flows.cli", *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_command_line_imports_nothing_heavy() -> None:
+    program = f"import sys, flows.cli; print([name for name in {HEAVY!r} if name in sys.modules])"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    answer = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "[]"
+
+
+def test_every_command_has_an_example_in_its_help() -> None:
+    listed = "inspect, run, sweep, nightly, stage, pull, graph, compare, reproduce, serve, ui, doctor, gc"
+    names = listed.split(", ")
+    listing = _pivotrl("--help").stdout
+    assert all(f"  {name} " in listing for name in names)
+    from typer.main import get_command
+
+    from flows.cli import app
+
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert sorted(commands) == sorted(names)
+    assert [name for name, one in commands.items() if f"Example: pivotrl {name}" not in (one.help or "")] == []
+
+
+def test_an_error_of_ours_is_one_message_and_its_exit_code(tmp_path: Path) -> None:
+    answer = _pivotrl("run", cwd=tmp_path)
+    assert answer.returncode == 78
+    assert (
+        answer.stderr
+        == f"error: {tmp_path}: no dvc.yaml and params.yaml here or above; run inside a checkout of the project\n"
+    )
+    answer = _pivotrl("inspect", "no-such-file.jsonl")
+    assert (answer.returncode, answer.stderr) == (65, "error: no-such-file.jsonl: no such file or folder\n")
+
+
+def test_a_wrong_override_is_refused_before_anything_starts() -> None:
+    answer = _pivotrl("run", "--set", "profile.sampels=4")
+    assert answer.returncode == 78
+    assert "did you mean 'samples'?" in answer.stderr
+    assert "Traceback" not in answer.stderr

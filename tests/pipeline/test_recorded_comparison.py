@@ -1,0 +1,78 @@
+"""`pivotrl compare` on recorded runs: real git commits, item tables from a DVC cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pivotrl_core.errors import DataError
+from tasks.comparison import compare_runs
+from tests.report_files import write_reports
+
+
+def git(root: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
+    command = ["git", *identity, "-C", str(root), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def store(cache: Path, content: bytes, suffix: str = "") -> str:
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest() + suffix
+    path = cache / md5[:2] / md5[2:]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return md5
+
+
+def record(root: Path, run_id: str, seeds: tuple[int, ...]) -> None:
+    """Write reports, keep their tables in the cache as DVC does, and commit the rest under the run's ref."""
+    for name in ("reports", "data"):
+        shutil.rmtree(root / name, ignore_errors=True)
+    write_reports(root, seeds=seeds)
+    stages = {}
+    for folder in sorted((root / "reports/evaluate").iterdir()):
+        files = [{"md5": store(root / ".state/dvc-cache/files/md5", path.read_bytes()), "relpath": path.name}
+                 for path in sorted(folder.iterdir())]  # fmt: skip
+        digest = store(root / ".state/dvc-cache/files/md5", json.dumps(files).encode(), ".dir")
+        out = {"path": f"reports/evaluate/{folder.name}", "md5": digest}
+        stages[f"evaluate@{folder.name}"] = {"cmd": "evaluate", "outs": [out]}
+    (root / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
+    git(root, "add", "--all", "--", "*.json", "*.jsonl", "*.yaml", "dvc.lock")
+    git(root, "commit", "--quiet", "--message", run_id)
+    git(root, "update-ref", f"refs/pivotrl/runs/{run_id}", "HEAD")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("PIVOTRL_STATE", raising=False)
+    root = tmp_path / "checkout"
+    root.mkdir()
+    git(root, "init", "--quiet")
+    record(root, "run-one", (0,))
+    record(root, "run-two", (0, 1))
+    return root
+
+
+def test_two_runs_are_compared_arm_by_arm_with_paired_intervals(checkout: Path):
+    text = compare_runs("run-two", "run-one", checkout)
+    assert [line for line in text.splitlines() if line.startswith("==")] == ["== base ==", "== pivotrl ==", "== sft =="]
+    assert "seeds                                  [0,1] | [0]" in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_without_the_items_intervals_stand_side_by_side(checkout: Path):
+    shutil.rmtree(checkout / ".state")
+    text = compare_runs("run-two", git(checkout, "rev-parse", "HEAD~1"), checkout)
+    assert "not paired" in text
+    assert "no diff. shown" not in text
+
+
+def test_a_name_that_is_nothing_is_an_error_that_says_so(checkout: Path):
+    with pytest.raises(DataError, match="nonsense: no arm of this checkout, no run id and no commit"):
+        compare_runs("run-one", "nonsense", checkout)

@@ -1,0 +1,124 @@
+"""Worktrees carry a dirty checkout over and leave it as it is; records are commits on refs of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pivotrl_core.config.loading import load_config
+from pivotrl_core.files import write_json
+from tasks.provenance import collect_provenance, record_run, take_snapshot
+from tasks.records import RecordNotFoundError, find_record
+from tasks.repository import RUN_REFS, GitError, Repository
+from tasks.settings import State, find_state, main_checkout
+from tasks.worktree import private_worktree, sweep_worktrees
+
+from .conftest import git
+
+
+def _make_dirty(checkout: Path) -> None:
+    (checkout / "program.py").write_text("print('changed')\n")
+    (checkout / "new file ü.txt").write_text("new\n")
+    (checkout / "binary").write_bytes(bytes(range(256)))
+    (checkout / "ignored").mkdir()
+    (checkout / ".gitignore").write_text((checkout / ".gitignore").read_text() + "/ignored/\n")
+    (checkout / "ignored" / "x").write_text("never carried")
+    (checkout / "params.yaml").write_text((checkout / "params.yaml").read_text() + "# a remark\n")
+    git(checkout, "rm", "-q", "--cached", "dvc.yaml")
+    (checkout / "staged").write_text("staged\n")
+    git(checkout, "add", "staged")
+
+
+def _everything(root: Path) -> dict[str, bytes]:
+    """Every file of a checkout but git's objects and our state, and git's own view of index, refs and worktrees."""
+    files = {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and not {".git", ".state"} & set(path.relative_to(root).parts)
+    }
+    views = [
+        ("status", "--porcelain"),
+        ("branch", "-a"),
+        ("log", "--oneline"),
+        ("worktree", "list"),
+        ("ls-files", "-s"),
+    ]
+    return files | {" ".join(view): git(root, *view).encode() for view in views}
+
+
+def test_a_worktree_has_the_uncommitted_changes_and_parameters_of_its_own(checkout: Path) -> None:
+    _make_dirty(checkout)
+    before, state = _everything(checkout), State(checkout / ".state")
+    snapshot = take_snapshot(checkout)
+    with private_worktree(checkout, state, "run-1", snapshot, {"params.yaml": "own: 1\n"}) as root:
+        assert (root / "program.py").read_text() == "print('changed')\n"
+        assert (root / "new file ü.txt").read_text() == "new\n"
+        assert (root / "binary").read_bytes() == bytes(range(256))
+        assert (root / "staged").read_text() == "staged\n"
+        assert (root / "params.yaml").read_text() == "own: 1\n"
+        assert not (root / "ignored").exists()
+        settings = (root / ".dvc" / "config.local").read_text()
+        assert str(state.cache) in settings
+        assert str(checkout / ".state" / "dvc-remote") in settings
+        assert main_checkout(root) == checkout
+        assert find_state(root).root == checkout / ".state"
+        (root / "program.py").write_text("print('changed in the worktree')\n")
+    assert not root.exists()
+    assert _everything(checkout) == before
+
+
+def test_a_worktree_of_a_dead_process_is_swept_and_of_a_living_one_not(checkout: Path) -> None:
+    state = State(checkout / ".state")
+    with private_worktree(checkout, state, "alive", take_snapshot(checkout), {}) as alive:
+        git(checkout, "worktree", "add", "-q", "--detach", str(state.worktrees / "dead"))
+        write_json(
+            state.worktrees / "dead.owner.json", {"host": _host(), "pid": 999999, "started": 1.0, "run_id": "dead"}
+        )
+        assert sweep_worktrees(checkout, state) == ["dead"]
+        assert alive.exists()
+    assert not (state.worktrees / "dead").exists()
+    assert len(git(checkout, "worktree", "list").splitlines()) == 1
+
+
+def _host() -> str:
+    import socket
+
+    return socket.gethostname()
+
+
+def test_a_record_is_a_commit_on_a_ref_of_its_own_and_touches_nothing_else(checkout: Path) -> None:
+    _make_dirty(checkout)
+    write_json(checkout / "reports" / "train" / "a" / "report.json", {"metrics": {"m": 1.0}})
+    (checkout / "reports" / "train" / "a" / "rows.parquet").write_bytes(b"rows")
+    (checkout / "models" / "a").mkdir(parents=True)
+    (checkout / "models" / "a" / "weights").write_bytes(b"weights")
+    before, snapshot = _everything(checkout), take_snapshot(checkout)
+    config = load_config(checkout / "params.yaml")
+    commit = record_run(checkout, collect_provenance(checkout, config, "run-1", snapshot), snapshot, {"train": "ran"})
+    assert _everything(checkout) == before
+    assert git(checkout, "rev-parse", f"{RUN_REFS}run-1", f"{commit}^").split() == [commit, snapshot.commit]
+    names = set(git(checkout, "diff", "--name-only", snapshot.commit, commit).split())
+    assert names == {"dirty.diff", "params.yaml", "reports/train/a/report.json", "run.json"}
+    record = find_record(checkout, "run-1")
+    assert record.snapshot == snapshot
+    assert record.facts["dirty"] is True
+    assert record.reports() == {"reports/train/a/report.json": {"metrics": {"m": 1.0}}}
+    assert find_record(checkout, commit[:10]).run_id == "run-1"
+
+
+def test_run_refs_are_fetched_into_a_clone_that_asks_for_one(checkout: Path, tmp_path: Path) -> None:
+    snapshot = take_snapshot(checkout)
+    config = load_config(checkout / "params.yaml")
+    commit = record_run(checkout, collect_provenance(checkout, config, "run-1", snapshot), snapshot, {})
+    git(tmp_path, "clone", "-q", "--no-local", str(checkout), "clone")
+    assert Repository(tmp_path / "clone").resolve(commit) is None
+    assert find_record(tmp_path / "clone", "run-1").commit == commit
+    with pytest.raises(RecordNotFoundError, match="the latest runs are: run-1"):
+        find_record(tmp_path / "clone", "no-such-run")
+
+
+def test_a_folder_without_a_commit_is_a_clear_error(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    with pytest.raises(GitError, match="commit once"):
+        take_snapshot(tmp_path)

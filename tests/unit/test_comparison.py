@@ -1,0 +1,148 @@
+"""Comparing arms: cells, paired differences, cost, verdict and tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pivotrl_core.evaluation.comparison import OOD_MEAN, compare
+from pivotrl_core.evaluation.costs import cost_by_arm
+from pivotrl_core.evaluation.pairing import Scores, align, match, stack
+from pivotrl_core.evaluation.scorecard import Evaluation
+from pivotrl_core.evaluation.tables import table_markdown, table_text
+from pivotrl_core.evaluation.verdict import paired_row, standing, verdict
+from pivotrl_core.files import read_json, write_json
+from tasks.comparison import compare_runs
+from tests.report_files import write_reports
+
+GREEDY = "eval/helpdesk/success_greedy"
+
+
+def evaluation(arm: str, scores: list[float], seed: int = 0, **report) -> Evaluation:
+    items = {GREEDY: {f"task-{n}": score for n, score in enumerate(scores)}}
+    return Evaluation(arm, seed, {"arm": arm, "seed": seed, "metrics": {}, **report}, items)
+
+
+def test_only_items_that_every_seed_has_are_used():
+    scores = align({0: {"a": 1.0, "b": 0.0}, 1: {"b": 1.0, "c": 0.0}})
+    assert scores is not None
+    assert scores.items == ("b",)
+    assert align({0: {"a": 1.0}, 1: {"b": 1.0}}) is None
+
+
+def test_arms_are_put_on_their_shared_items_in_one_order():
+    a = Scores((0,), ("x", "y", "z"), np.array([[1.0, 2.0, 3.0]]))
+    b = Scores((1, 2), ("z", "x"), np.array([[30.0, 10.0], [31.0, 11.0]]))
+    pair = match(a, b)
+    assert pair is not None
+    assert pair[0].values_SN.tolist() == [[1.0, 3.0]]
+    assert pair[1].values_SN.tolist() == [[10.0, 30.0], [11.0, 31.0]]
+    assert match(a, Scores((0,), ("w",), np.array([[1.0]]))) is None
+
+
+def test_the_mean_of_benchmarks_does_not_weigh_the_bigger_one_more():
+    big = Scores((0,), tuple("abcdef"), np.ones((1, 6)))
+    small = Scores((0,), ("a", "b"), np.zeros((1, 2)))
+    both = stack({"big": big, "small": small})
+    assert both is not None
+    assert both.values_SN.mean() == pytest.approx(0.5)  # (1 + 0) / 2, not 6 / 8
+    assert stack({"big": big, "other": Scores((1,), ("a",), np.ones((1, 1)))}) is None
+
+
+def test_pairing_shows_what_overlapping_intervals_hide():
+    base = [0.0] * 50 + [1.0] * 50
+    better = [1.0] * 8 + base[8:]
+    report = compare([evaluation("base", base), evaluation("arm", better)])
+    low, high = report["rows"][1]["cells"][GREEDY]["low"], report["rows"][0]["cells"][GREEDY]["high"]
+    assert low < high
+    (row,) = [row for row in report["paired"] if row["metric"] == GREEDY]
+    assert (row["a"], row["b"], row["shown"]) == ("arm", "base", True)
+    assert row["difference"] == pytest.approx(0.08)
+
+
+def test_no_winner_is_named_inside_an_interval():
+    base = [0.0, 1.0] * 50
+    noisy = [1.0, 0.0] * 26 + [0.0, 1.0] * 24
+    report = compare([evaluation("base", base), evaluation("arm", noisy)])
+    place = standing(report, GREEDY)
+    assert place is not None
+    assert not place.clear
+    assert "no winner" in verdict(report)[0]
+    assert "wins" not in table_text(report)
+
+
+def test_a_clear_winner_is_named():
+    report = compare([evaluation("base", [0.0] * 90 + [1.0] * 10), evaluation("arm", [1.0] * 60 + [0.0] * 40)])
+    assert verdict(report)[0].startswith("helpdesk success, greedy: arm wins with 60.0 %")
+
+
+def test_the_reversed_pair_has_the_reversed_interval():
+    report = compare([evaluation("base", [0.0] * 10), evaluation("arm", [1.0, 1.0] + [0.0] * 8)])
+    forward, backward = paired_row(report, "arm", "base", GREEDY), paired_row(report, "base", "arm", GREEDY)
+    assert forward is not None
+    assert backward is not None
+    assert (backward["difference"], backward["low"]) == (-forward["difference"], -forward["high"])
+
+
+def test_a_metric_that_is_no_number_stays_unknown(tmp_path: Path):
+    report = compare([evaluation("base", [1.0]), evaluation("arm", [1.0], metrics={"eval/drift/kl_neutral": None})])
+    assert report["rows"][1]["cells"]["eval/drift/kl_neutral"]["mean"] is None
+    assert "Not a number: eval/drift/kl_neutral of arm-0." in report["notes"]
+    assert "not a number" in table_text(report)
+    write_json(tmp_path / "report.json", report)
+
+
+def test_a_skipped_benchmark_says_why():
+    skipped = [{"name": "scicode-embedded", "n": 0, "metric": "pass rate", "skipped": "no sandbox: bwrap is missing"}]
+    report = compare([evaluation("base", [1.0], benchmarks=skipped), evaluation("arm", [1.0], benchmarks=skipped)])
+    assert report["benchmarks"] == skipped
+    assert "skipped: no sandbox" in table_text(report)
+
+
+def test_profiling_and_the_start_policy_are_paid_for():
+    graph = {
+        "trains": {
+            "sft-0": {"arm": "sft", "start": "models/base", "pool": "sft"},
+            "two-0": {"arm": "two", "start": "models/sft/0", "pool": "two-0"},
+            "random-0": {"arm": "random", "start": "models/base", "pool": "random"},
+        },
+        "selects": {"sft": {"profile": "base"}, "two-0": {"profile": "sft-0"}, "random": {"profile": "base"}},
+    }
+    selects = {
+        "sft": {"rule": "AllTurns()"},
+        "two-0": {"rule": "Pivots(lambda_diff=0.6)"},
+        "random": {"rule": "random"},
+    }
+    trains = {key: {"metrics": {"cost/rollout_turns": n}} for key, n in (("sft-0", 5), ("two-0", 64), ("random-0", 64))}
+    profiles = {"base": {"metrics": {"cost/rollout_turns": 800}}, "sft-0": {"metrics": {"cost/rollout_turns": 900}}}
+    cost = cost_by_arm(["base", "sft", "two", "random"], selects, trains, profiles, graph)
+    assert cost["base"]["rollout_turns"] == 0
+    assert cost["sft"]["rollout_turns"] == 5
+    assert cost["random"]["rollout_turns"] == 64
+    assert cost["two"]["rollout_turns"] == 64 + 5 + 900
+    assert (cost["two"]["profiling_turns"], cost["two"]["start_turns"]) == (900, 5)
+
+
+def test_the_table_fits_a_terminal_and_names_item_sets_as_embedded(tmp_path: Path):
+    root = write_reports(tmp_path, ("base", "sft", "pivotrl", "lambda-04", "lambda-08"), (0, 1, 2))
+    report = read_json(root / "reports/compare/report.json")
+    text = table_text(report)
+    assert max(map(len, text.splitlines())) <= 120
+    assert "ifbench-embedded, n = 32" in text
+    assert "mean of OOD, embedded, n = 192" in text
+    assert OOD_MEAN in report["rows"][0]["cells"]
+
+
+def test_markup_in_a_report_stays_text():
+    report = compare([evaluation("base", [1.0], notes=["<script>x|y</script>"]), evaluation("arm", [0.0])])
+    assert "&lt;script>x\\|y&lt;/script>" in table_markdown(report)
+
+
+def test_two_arms_are_compared_by_parameters_and_metrics(tmp_path: Path):
+    text = compare_runs("pivotrl", "sft", write_reports(tmp_path))
+    assert "train.method" in text
+    assert "grpo | sft" in text
+    assert "profiling_turns" in text
+    assert max(map(len, text.splitlines())) <= 120

@@ -1,0 +1,61 @@
+"""Models that the next night trains from: only good ones, and only on the base policy that they stand on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pivotrl_core.files import write_json
+from tasks.last_good import good_arms, keep_good, offer_good
+
+LOCK = "stages:\n  warmup:\n    cmd: x\n    outs:\n    - {path: models/base, md5: MD5}\n"
+
+
+def _report(low: float, high: float) -> dict[str, Any]:
+    paired = [{"a": "x", "b": "base", "metric": "eval/d/success_greedy", "low": low, "high": high}]
+    return {"rows": [{"arm": "base"}, {"arm": "x"}, {"arm": "y"}], "paired": paired}
+
+
+def test_an_arm_that_an_interval_puts_below_base_is_not_good() -> None:
+    assert good_arms(_report(-0.2, 0.1)) == {"x", "y"}
+    assert good_arms(_report(-0.2, -0.1)) == {"y"}
+    assert good_arms({"rows": [{"arm": "x"}], "paired": [
+        {"a": "base", "b": "x", "metric": "eval/d/success_t1", "low": 0.1, "high": 0.2}]}) == set()  # fmt: skip
+
+
+def _root(root: Path, base: str) -> Path:
+    root.mkdir()
+    graph = {
+        "trains": {
+            "x-0": {"arm": "x", "start": "models/base"},
+            "z-0": {"arm": "z", "start": "models/x/0"},
+        },
+        "evaluates": {"x-0": {"policy": "models/x/0"}, "z-0": {"policy": "models/z/0"}},
+    }
+    (root / "graph.yaml").write_text(yaml.safe_dump(graph))
+    (root / "dvc.lock").write_text(LOCK.replace("MD5", base))
+    for arm in ("x", "z"):
+        (root / "models" / arm / "0").mkdir(parents=True)
+        (root / "models" / arm / "0" / "weights").write_text(f"{arm} on {base}")
+    write_json(root / "reports" / "compare" / "report.json", {"rows": [{"arm": "x"}, {"arm": "z"}], "paired": []})
+    return root
+
+
+def test_kept_models_are_offered_to_arms_that_start_from_base(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    assert offer_good(_root(tmp_path / "first", "m1"), kept) == []
+    assert keep_good(tmp_path / "first", kept) == ["x-0", "z-0"]
+    second = _root(tmp_path / "second", "m1")
+    assert offer_good(second, kept) == ["last-good/x-0"]
+    assert (second / "last-good" / "x-0" / "weights").read_text() == "x on m1"
+    trains = yaml.safe_load((second / "graph.yaml").read_text())["trains"]
+    assert {key: train["start"] for key, train in trains.items()} == {"x-0": "last-good/x-0", "z-0": "models/x/0"}
+
+
+def test_nothing_is_offered_on_another_base(tmp_path: Path) -> None:
+    keep_good(_root(tmp_path / "first", "m1"), tmp_path / "kept")
+    third = _root(tmp_path / "third", "m2")
+    assert offer_good(third, tmp_path / "kept") == []
+    assert "last-good" not in (third / "graph.yaml").read_text()

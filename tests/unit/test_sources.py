@@ -1,0 +1,64 @@
+"""The configuration's source and model become data/pulled, and the warm-up depends on its own files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pivotrl_core.config.loading import parse_config
+from pivotrl_core.config.tree import Config
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.files import file_digest, read_json, read_jsonl
+from tasks.sources import pull_inputs
+
+
+def _config(**sections: object) -> Config:
+    return parse_config({"arms": {"base": {}}, **sections})
+
+
+def _bytes(root: Path) -> dict[str, str]:
+    return {str(path.relative_to(root)): file_digest(path) for path in root.rglob("*") if path.is_file()}
+
+
+def test_the_embedded_domain_gives_the_same_files_at_every_pull(tmp_path: Path) -> None:
+    config = _config(source={"kind": "embedded", "trajectories": 3, "warmup_trajectories": 2})
+    for name in ("one", "two", "one"):
+        pull_inputs(config, tmp_path / name, tmp_path)
+    assert _bytes(tmp_path / "one") == _bytes(tmp_path / "two")
+    pulled = tmp_path / "one" / "data" / "pulled"
+    assert [len(read_jsonl(path)) for path in sorted(pulled.glob("*/*.jsonl"))] == [3, 2]
+    assert read_json(pulled / "model.json")["kind"] == "bundled"
+
+
+def test_new_training_files_change_neither_the_model_nor_the_warmup(tmp_path: Path) -> None:
+    for name in ("data/a.jsonl", "warm/w.jsonl", "model/config.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('{"name": "' + name + '"}\n')
+    source = {"kind": "folder", "path": "data", "warmup_path": "warm"}
+    config = _config(source=source, model={"kind": "folder", "path": "model"})
+    pulled = tmp_path / "root" / "data" / "pulled"
+
+    def pull() -> tuple[dict[str, str], list[str]]:
+        pull_inputs(config, tmp_path / "root", tmp_path)
+        files = [str(path.relative_to(pulled)).split(".")[0] for path in sorted(pulled.glob("*/*.jsonl"))]
+        return {name: file_digest(pulled / name) for name in ("model.json", "warmup.json")}, files
+
+    before, files = pull()
+    assert files == ["train/a", "warmup/w"]
+    (tmp_path / "data" / "b.jsonl").write_text("{}\n")
+    after, files = pull()
+    assert files == ["train/a", "train/b", "warmup/w"]
+    assert after == before
+    (tmp_path / "warm" / "w.jsonl").write_text('{"changed": 1}\n')
+    (tmp_path / "model" / "config.json").write_text('{"changed": 1}\n')
+    changed, _ = pull()
+    assert all(changed[name] != before[name] for name in before)
+
+
+def test_a_folder_that_holds_no_model_is_refused(tmp_path: Path) -> None:
+    config = _config(
+        source={"kind": "embedded", "trajectories": 1, "warmup_trajectories": 0}, model={"kind": "folder", "path": "."}
+    )
+    with pytest.raises(ConfigError, match=r"config\.json is missing"):
+        pull_inputs(config, tmp_path / "root", tmp_path)
