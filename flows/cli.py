@@ -111,16 +111,11 @@ def graph() -> None:
 
 
 @app.command()
-def compare(a: str, b: str, as_json: AsJson = False) -> None:
-    """Compare two runs (run ids, commits) or two arms. Example: pivotrl compare sft pivotrl."""
-    import json
+def compare(a: str, b: str) -> None:
+    """Compare two arms, or two runs (run ids, commits). Example: pivotrl compare sft pivotrl."""
+    from flows.launch import compare_names
 
-    from flows.comparing import compare as compare_names
-    from flows.comparing import comparison_text
-    from tasks.settings import find_checkout
-
-    result = compare_names(find_checkout(), a, b)
-    _print(json.dumps(result, indent=2, sort_keys=True) if as_json else comparison_text(result))
+    _print(compare_names(a, b))
 
 
 @app.command()

@@ -90,6 +90,20 @@ def pull_here() -> str:
     return f"data/pulled: {sum(not file.gone for file in manifest.files)} files"
 
 
+def compare_names(a: str, b: str) -> str:
+    """Two arms or runs side by side; runs that are not here are looked for at `origin`."""
+    root, _ = _prepare()
+    from pivotrl_core.errors import DataError
+    from tasks.comparison import compare_runs
+    from tasks.repository import Repository
+
+    try:
+        return compare_runs(a, b, root)
+    except DataError:
+        Repository(root).fetch_runs()
+        return compare_runs(a, b, root)
+
+
 def open_ui(port: int) -> None:
     """Replace this process by MLflow's server on the runs of this checkout."""
     _, state = _prepare()

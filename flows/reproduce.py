@@ -33,7 +33,7 @@ from tasks.repository import GitError, Repository
 from tasks.settings import State, apply_environment, child_environment, find_checkout, find_state
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
 from tasks.sweepers import mark_flow_run
-from tasks.worktree import private_worktree, set_remote
+from tasks.worktree import own_state_folder, private_worktree, set_remote
 
 _SAME_MACHINE = ("python", "machine", "torch", "transformers", "numpy")
 
@@ -116,7 +116,7 @@ def _differences(record: Record, root: Path, stages: set[str]) -> tuple[Differen
 @contextmanager
 def _own_state(state: State, run_id: str) -> Iterator[State]:
     """A state folder for the reproduction: no scratch and no cache of earlier work; converted models are an input."""
-    folder = state.worktrees / f"{run_id}.state"
+    folder = own_state_folder(state.worktrees / run_id)
     try:
         folder.mkdir(parents=True)
         state.models.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ def _evaluate(context: StageContext, _key: str, entry: Mapping[str, Any]) -> Non
     run_evaluate(context, entry["arm"], entry["seed"], entry["policy"])
 
 
-def _compare(context: StageContext, _key: str, graph: Mapping[str, Any]) -> None:
+def _compare(context: StageContext, _key: str, _graph: Mapping[str, Any]) -> None:
     from pivotrl_core.stages.compare import run_compare
 
-    run_compare(context, graph["reports"])
+    run_compare(context)

@@ -1,7 +1,7 @@
 """Garbage collection that knows of recorded runs: DVC's own `gc` would delete what only run refs name.
 
 Kept is what the checkout's, the nightly's and every recorded run's dvc.lock name. Everything else in the cache goes,
-with the run cache, scratch folders, and worktrees of dead runs.
+with what the run cache knows of it, scratch folders, and worktrees of dead runs.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+
+import yaml
 
 from tasks.locked import LOCK_NAME, LockedStage, parse_lock, read_lock
 from tasks.repository import RUN_REFS, Repository
@@ -29,7 +31,9 @@ def collect_garbage(root: Path, state: State) -> str:
             removed += 1
             path.unlink()
     shutil.rmtree(state.scratch, ignore_errors=True)
-    shutil.rmtree(state.cache / "runs", ignore_errors=True)
+    for entry in sorted((state.cache / "runs").glob("*/*/*")):
+        if not set(_outs_of_run(entry)) <= wanted:
+            entry.unlink()
     return (
         f"{removed} files ({size / 1e6:.0f} MB) removed from the cache; {len(worktrees)} worktrees of dead runs removed"
     )
@@ -47,6 +51,12 @@ def _wanted(root: Path, state: State) -> set[str]:
         for stage in lock.values():
             wanted |= _names(state, stage)
     return wanted
+
+
+def _outs_of_run(entry: Path) -> list[str]:
+    """Hashes of the outputs that an entry of the run cache would restore."""
+    value = yaml.safe_load(entry.read_text(encoding="utf-8")) or {}
+    return [str(out.get("md5", "")) for out in value.get("outs", [])]
 
 
 def _names(state: State, stage: LockedStage) -> set[str]:

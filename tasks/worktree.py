@@ -104,6 +104,7 @@ def seed_from(checkout: Path, root: Path) -> None:
 def remove_worktree(checkout: Path, root: Path) -> None:
     """Remove a worktree and its registration, in whatever state it is."""
     shutil.rmtree(root, ignore_errors=True)
+    shutil.rmtree(own_state_folder(root), ignore_errors=True)
     try:
         Repository(checkout).git("worktree", "prune")
     except (GitError, subprocess.SubprocessError):
@@ -121,6 +122,11 @@ def sweep_worktrees(checkout: Path, state: State) -> list[str]:
             remove_worktree(checkout, root)
             swept.append(root.name)
     return swept
+
+
+def own_state_folder(root: Path) -> Path:
+    """Where a worktree that shares nothing (a reproduction) has its state; goes with the worktree."""
+    return root.with_name(f"{root.name}.state")
 
 
 def _owner_file(root: Path) -> Path:

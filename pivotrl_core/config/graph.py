@@ -31,7 +31,7 @@ def pool_key(arm: str, start: str, seed: int) -> str:
 
 
 def derive_graph(config: Config) -> dict[str, Any]:
-    """Plain values of graph.yaml: dictionaries `profiles`, `selects`, `trains`, `evaluates` and the list of reports."""
+    """Plain values of graph.yaml: dictionaries `profiles`, `selects`, `trains`, `evaluates`, by stage key."""
     profiles: dict[str, Any] = {}
     selects: dict[str, Any] = {}
     trains: dict[str, Any] = {}
@@ -47,17 +47,7 @@ def derive_graph(config: Config) -> dict[str, Any]:
             profiles[profile] = {"policy": policy}
             selects[pool] = {"arm": name, "profile": profile}
             trains[f"{name}-{seed}"] = {"arm": name, "seed": seed, "start": policy, "pool": pool}
-    return {"profiles": profiles, "selects": selects, "trains": trains, "evaluates": evaluates,
-            "reports": _reports(selects, trains, evaluates, profiles)}  # fmt: skip
-
-
-def _reports(selects: Any, trains: Any, evaluates: Any, profiles: Any) -> list[str]:
-    return [
-        *[f"data/profiles/{key}/report.json" for key in profiles],
-        *[f"data/pools/{key}/report.json" for key in selects],
-        *[f"reports/train/{key}/report.json" for key in trains],
-        *[f"reports/evaluate/{key}" for key in evaluates],
-    ]
+    return {"profiles": profiles, "selects": selects, "trains": trains, "evaluates": evaluates}
 
 
 def graph_text(config: Config) -> str:

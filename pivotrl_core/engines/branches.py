@@ -155,9 +155,11 @@ class Branches:
             sources.append((self.history, self.history.scores(layer, grouped, 0)))
         sources.append((self.tail, self.tail.scores(layer, grouped, width)))
         weights = torch.softmax(torch.cat([scores for _, scores in sources], dim=-1), dim=-1).to(values.dtype)
-        parts = weights.split([scores.shape[-1] for _, scores in sources], dim=-1)
-        mixed = sum(source.mix(layer, part) for (source, _), part in zip(sources, parts, strict=True))
-        return mixed.view(rows, heads, width, dim).transpose(1, 2)  # type: ignore[union-attr]
+        parts = torch.split(weights, [scores.shape[-1] for _, scores in sources], dim=-1)
+        mixed = torch.zeros_like(grouped)
+        for (source, _), part in zip(sources, parts, strict=True):
+            mixed += source.mix(layer, part)
+        return mixed.view(rows, heads, width, dim).transpose(1, 2)
 
     def keep(self, rows: Tensor) -> None:
         """Drop all rows but these, everywhere."""

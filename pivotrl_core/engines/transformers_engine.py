@@ -174,9 +174,11 @@ def inverse_transform(logprobs_RV: Tensor, uniform_R: Tensor) -> Tensor:
 
 def common_prefix(sequences: Sequence[Sequence[int]]) -> int:
     """Number of ids that all sequences begin with."""
-    shortest, longest = min(sequences), max(sequences)  # what the first and last in order share, all between share
-    pairs = zip(shortest, longest, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(shortest), len(longest)))
+    ordered = sorted(tuple(ids) for ids in sequences)
+    # What the first and the last in order share, all between them share too.
+    first, last = ordered[0], ordered[-1]
+    pairs = zip(first, last, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(first), len(last)))
 
 
 def plan_stems(requests: Sequence[Request]) -> list[tuple[int, list[int]]]:

@@ -19,7 +19,7 @@ from pivotrl_core.evaluation.drift import (
     neutral_sequences,
     score_texts,
 )
-from pivotrl_core.evaluation.episodes import Episode, EpisodePlayer
+from pivotrl_core.environments.episodes import Episode, EpisodePlayer
 from pivotrl_core.evaluation.protocol import Benchmark
 from pivotrl_core.evaluation.scoring import score_answers, skip_reason
 from pivotrl_core.pivots.profile_record import read_candidates

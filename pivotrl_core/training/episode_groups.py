@@ -16,7 +16,7 @@ from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.evaluation.episodes import EpisodePlayer
+from pivotrl_core.environments.episodes import EpisodePlayer
 from pivotrl_core.seeding import generator
 from pivotrl_core.training.groups import EpisodeGroup
 from pivotrl_core.types import Candidate, Split

@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pivotrl_core.evaluation.episodes import Episode
+from pivotrl_core.environments.episodes import Episode
 from pivotrl_core.grpo.duplicates import merge_equal_actions
 from pivotrl_core.grpo.prefix_tree import TargetSequence, plan_rows
 

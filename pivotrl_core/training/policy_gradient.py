@@ -1,7 +1,7 @@
 """GRPO: the loop. Sample G actions at each of B pivots, verify, normalise in the group, one clipped step.
 
-Groups of whole episodes (the end-to-end baseline) go through the same loop. The mathematics is in `pivotrl_core/grpo/`;
-this file decides which samples train, in which rows, and what is recorded. Source: PivotRL, arXiv 2603.21383, equations 4 and 5.
+Groups of whole episodes (the end-to-end baseline) go through the same loop. The mathematics is in `grpo/`; this file
+decides which samples train, in which rows, and what is recorded. Source: PivotRL, arXiv 2603.21383, equations 4 and 5.
 
 Invariants: samples derive from (seed, step, candidate, index), so a resumed run draws what the uninterrupted one would;
 groups are known by their place in the batch, never by comparing prompts; ids that were sampled are the ids trained on.

@@ -55,7 +55,8 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     """Read a safetensors file (never a pickle)."""
     from safetensors.torch import load_file
 
-    return load_file(path)
+    tensors: dict[str, Tensor] = load_file(path)
+    return tensors
 
 
 def _plain(value: Any) -> Any:

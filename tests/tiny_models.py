@@ -1,0 +1,79 @@
+"""Small random models and a tokenizer for tests: no network, built in a second, the same bytes every time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.config.stages import ComputeConfig
+
+COMPUTE = ComputeConfig(threads=1, dtype="float32")
+LAYERS, HIDDEN = 2, 64
+EOS = "<|im_end|>"
+# Writes what it is given, in order, and nothing else: earlier turns are never rewritten.
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+# As Qwen3 does it: tools in the system message, tool results in tags.
+CHATML_TOOLS = (
+    "{% if tools %}<|im_start|>system\n{% if messages[0].role == 'system' %}{{ messages[0].content }}\n{% endif %}"
+    "<tools>{% for tool in tools %}\n{{ tool | tojson }}{% endfor %}\n</tools><|im_end|>\n{% endif %}"
+    "{% for message in messages %}{% if message.role == 'tool' %}<|im_start|>user\n<tool_response>"
+    "{{ message.content }}</tool_response><|im_end|>\n"
+    "{% elif not (tools and loop.first and message.role == 'system') %}"
+    "<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+# Cuts the assistant turns before the last user message to their first three letters, as some templates cut thinking.
+CHATML_REWRITING = CHATML.replace(
+    "{{ message.content }}",
+    "{% if message.role == 'assistant' and not loop.last %}{{ message.content[:3] }}{% else %}{{ message.content }}"
+    "{% endif %}",
+)
+
+
+def tiny_tokenizer(template: str = CHATML) -> Any:
+    """A byte-level BPE of 400 entries with ChatML's special tokens."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<|im_start|>", EOS],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    text = 'You are a helpful agent. Find the order @find {"order_id": "A17"} result: user assistant system tool Done. '
+    tokenizer.train_from_iterator([text * 3, "the quick brown fox jumps over the lazy dog " * 3], trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=EOS, pad_token=EOS)
+    fast.chat_template = template
+    return fast
+
+
+def tiny_model(kind: str, seed: int = 0, vocabulary: int = 400) -> Any:
+    """A random causal model in fp32: `llama`, or `qwen3` with its norms of queries and keys. Grouped heads, 4 to 2."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+    torch.manual_seed(seed)
+    shape: dict[str, Any] = {
+        "vocab_size": vocabulary, "hidden_size": HIDDEN, "intermediate_size": 96, "num_hidden_layers": LAYERS,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512,
+        "tie_word_embeddings": True, "initializer_range": 0.15, "bos_token_id": None, "eos_token_id": 1,
+        "attn_implementation": "sdpa",
+    }  # fmt: skip
+    if kind == "llama":
+        return LlamaForCausalLM(LlamaConfig(**shape)).float().eval()
+    # A head size that is not hidden / heads, as in the larger Qwen3 models.
+    return Qwen3ForCausalLM(Qwen3Config(**shape, head_dim=24)).float().eval()
+
+
+def save_tiny(kind: str, folder: Path, seed: int = 0, template: str = CHATML) -> Path:
+    """A model folder with tokenizer, as `load_policy` reads it."""
+    tiny_model(kind, seed).save_pretrained(folder)
+    tiny_tokenizer(template).save_pretrained(folder)
+    return folder
