@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,18 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny_qwen3(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a random Qwen3 with a tokenizer."""
     return save_tiny("qwen3", tmp_path_factory.mktemp("tiny-qwen3"))
+
+
+@pytest.fixture
+def deterministic() -> Iterator[None]:
+    """Torch as the stages set it up: one thread, no kernel whose result may change from run to run."""
+    import torch
+
+    from pivotrl_core.engines.model import prepare_torch
+    from tests.tiny_models import COMPUTE
+
+    threads = torch.get_num_threads()
+    prepare_torch(COMPUTE)
+    yield
+    torch.use_deterministic_algorithms(False)
+    torch.set_num_threads(threads)

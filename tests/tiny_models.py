@@ -34,7 +34,7 @@ CHATML_REWRITING = CHATML.replace(
 
 
 def tiny_tokenizer(template: str = CHATML) -> Any:
-    """A byte-level BPE of 400 entries with ChatML's special tokens."""
+    """A byte-level BPE of 320 entries with ChatML's special tokens."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -42,7 +42,7 @@ def tiny_tokenizer(template: str = CHATML) -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=400,
+        vocab_size=320,
         special_tokens=["<|im_start|>", EOS],
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
@@ -54,7 +54,7 @@ def tiny_tokenizer(template: str = CHATML) -> Any:
     return fast
 
 
-def tiny_model(kind: str, seed: int = 0, vocabulary: int = 400) -> Any:
+def tiny_model(kind: str, seed: int = 0, vocabulary: int = 320) -> Any:
     """A random causal model in fp32: `llama`, or `qwen3` with its norms of queries and keys. Grouped heads, 4 to 2."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM

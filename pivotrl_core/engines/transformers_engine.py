@@ -95,18 +95,18 @@ class TransformersEngine:
         """Keys and values [J, H_kv, T, D] a layer of the prompts; their common prefix is computed once."""
         lead = common_prefix(prompts)
         prefix = None
-        if lead and (len(prompts) > 1 or lead == len(prompts[0])):
+        if lead:
             writer = StemWriter()
             self.forward(writer, torch.tensor([prompts[0][:lead]]), torch.arange(lead)[None])
             prefix = (writer.keys, writer.values)
-        else:
-            lead = 0
         rests = [list(p[lead:]) for p in prompts]
         self.count.prefilled += lead + sum(map(len, rests))
         width = max(map(len, rests))
         if width == 0:
-            assert prefix is not None
             count = len(prompts)
+            if prefix is None:  # every prompt is one token, which opens the continuation
+                empty = self.own(count, 0)
+                return empty.keys, empty.values
             return [k.expand(count, -1, -1, -1) for k in prefix[0]], [v.expand(count, -1, -1, -1) for v in prefix[1]]
         writer = StemWriter(prefix)
         ids = torch.tensor([rest + [0] * (width - len(rest)) for rest in rests])

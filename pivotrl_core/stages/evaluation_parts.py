@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.engines.protocol import Request, SamplingConfig
+from pivotrl_core.environments.episodes import Episode, EpisodePlayer
 from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.evaluation.benchmarks.registry import get_benchmark
 from pivotrl_core.evaluation.drift import (
@@ -19,7 +20,6 @@ from pivotrl_core.evaluation.drift import (
     neutral_sequences,
     score_texts,
 )
-from pivotrl_core.environments.episodes import Episode, EpisodePlayer
 from pivotrl_core.evaluation.protocol import Benchmark
 from pivotrl_core.evaluation.scoring import score_answers, skip_reason
 from pivotrl_core.pivots.profile_record import read_candidates

@@ -13,10 +13,10 @@ from pivotrl_core.config.inputs import EmbeddedSource, TrajectorySource
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import SamplingConfig, TokenCount
 from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.environments.episodes import EpisodePlayer
 from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.environments.episodes import EpisodePlayer
 from pivotrl_core.seeding import generator
 from pivotrl_core.training.groups import EpisodeGroup
 from pivotrl_core.types import Candidate, Split

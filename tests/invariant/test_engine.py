@@ -1,0 +1,217 @@
+"""The embedded engine samples what ordinary full-context computation would, however requests are batched (fp32)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig
+from pivotrl_core.engines.session import EpisodeSession
+from pivotrl_core.engines.transformers_engine import TransformersEngine, inverse_transform, plan_stems
+from pivotrl_core.errors import ConfigError
+from tests.tiny_models import tiny_model
+
+KINDS = ["llama", "qwen3"]
+EOS = 1
+STEM = (5, 6, 7, 8, 9, 10)
+# Turns of one conversation (prefixes of one another), a sibling, a stranger, and one with a single token.
+PROMPTS = [STEM[:3], STEM, (*STEM, 11, 12, 13), (*STEM, 11, 14), (20, 21), (5,), STEM]
+GREEDY = SamplingConfig(0.0, 12)
+
+
+def requests(prompts: list[tuple[int, ...]], seeds: int = 1) -> list[Request]:
+    return [
+        Request(str(i), prompt, tuple(1000 * sum(prompt) + k for k in range(seeds))) for i, prompt in enumerate(prompts)
+    ]
+
+
+def full_logprobs(model: Any, prompt: tuple[int, ...], ids: tuple[int, ...], temperature: float = 1.0) -> torch.Tensor:
+    """Log-probabilities [w, V] of every step, from one ordinary forward pass over prompt and continuation."""
+    with torch.inference_mode():
+        logits = model(input_ids=torch.tensor([[*prompt, *ids]]), use_cache=False).logits[0]
+    return torch.log_softmax(logits[len(prompt) - 1 : -1].float() / temperature, -1)
+
+
+def assert_logprobs(model: Any, prompt: tuple[int, ...], sample: Sample, temperature: float = 1.0) -> None:
+    expected = full_logprobs(model, prompt, sample.ids, temperature)
+    chosen = expected.gather(1, torch.tensor(sample.ids)[:, None])[:, 0]
+    torch.testing.assert_close(torch.tensor(sample.logprobs), chosen, rtol=1e-4, atol=2e-4)
+
+
+def ids_of(results: list[list[Sample]]) -> list[list[tuple[int, ...]]]:
+    return [[sample.ids for sample in samples] for samples in results]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_greedy_turns_equal_those_of_transformers(kind: str) -> None:
+    model = tiny_model(kind)
+    model.generation_config.pad_token_id = 0
+    engine = TransformersEngine(model, [])
+    for prompt, (sample,) in zip(PROMPTS, engine.sample(requests(PROMPTS), GREEDY), strict=True):
+        with torch.inference_mode():
+            whole = model.generate(
+                torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+                max_new_tokens=12, do_sample=False, eos_token_id=None,
+            )  # fmt: skip
+        assert sample.ids == tuple(whole[0, len(prompt) :].tolist())
+        assert sample.finish is FinishReason.LENGTH
+        assert_logprobs(model, prompt, sample)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_log_probabilities_are_those_of_the_distribution_sampled_from(kind: str) -> None:
+    model = tiny_model(kind)
+    engine = TransformersEngine(model, [EOS])
+    results = engine.sample(requests(PROMPTS, seeds=4), SamplingConfig(0.8, 10))
+    assert [len(samples) for samples in results] == [4] * len(PROMPTS)
+    for prompt, samples in zip(PROMPTS, results, strict=True):
+        assert len({sample.ids for sample in samples}) > 1
+        for sample in samples:
+            assert_logprobs(model, prompt, sample, temperature=0.8)
+
+
+def test_a_sample_is_its_own_seeds_whatever_is_sampled_beside_it() -> None:
+    # Equal up to near-ties: none of these few draws lies within rounding of a border between two tokens.
+    engine = TransformersEngine(tiny_model("qwen3"), [EOS])
+    sampling = SamplingConfig(1.0, 10)
+    together = ids_of(engine.sample(requests(PROMPTS, seeds=3), sampling))
+    assert ids_of(engine.sample(requests(PROMPTS, seeds=3), sampling)) == together
+    backwards = engine.sample(requests(PROMPTS, seeds=3)[::-1], sampling)
+    assert ids_of(backwards)[::-1] == together
+    alone = [engine.sample([request], sampling)[0] for request in requests(PROMPTS, seeds=3)]
+    assert ids_of(alone) == together
+    few_rows = TransformersEngine(engine.model, [EOS], max_rows=4).sample(requests(PROMPTS, seeds=3), sampling)
+    assert ids_of(few_rows) == together
+
+
+def test_the_same_call_gives_the_same_bits() -> None:
+    engine = TransformersEngine(tiny_model("llama"), [EOS])
+    first, second = (engine.sample(requests(PROMPTS, seeds=5), SamplingConfig(1.0, 10)) for _ in range(2))
+    assert first == second
+
+
+def test_a_turn_ends_with_its_stop_id_or_at_the_limit() -> None:
+    model = tiny_model("llama")
+    stops = list(range(0, 320, 9))  # a ninth of the vocabulary, so that rows end at many different lengths
+    engine = TransformersEngine(model, stops)
+    samples = engine.sample(requests(PROMPTS, seeds=12), SamplingConfig(1.5, 14))
+    lengths = set()
+    for prompt, group in zip(PROMPTS, samples, strict=True):
+        for sample in group:
+            *before, last = sample.ids
+            assert not set(before) & set(stops)
+            assert (last in stops) == (sample.finish is FinishReason.STOP)
+            assert sample.finish is FinishReason.STOP or len(sample.ids) == 14
+            assert_logprobs(model, prompt, sample, temperature=1.5)
+            lengths.add(len(sample.ids))
+    assert len(lengths) > 5  # so rows left the batch at several points
+    assert engine.count.turns == 12 * len(PROMPTS)
+    assert engine.count.generated == sum(len(sample.ids) for group in samples for sample in group)
+
+
+def test_each_distinct_prompt_token_is_computed_once() -> None:
+    engine = TransformersEngine(tiny_model("llama"), [EOS])
+    engine.sample(requests([STEM[:3], STEM, STEM], seeds=2), SamplingConfig(1.0, 2))
+    assert engine.count.prefilled == len(STEM) - 1  # its last token opens the continuation
+    # Two stems with four tokens in common: the common part once, then what is each one's own.
+    engine = TransformersEngine(engine.model, [EOS])
+    engine.sample(requests([(1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 7, 8, 9)]), SamplingConfig(1.0, 2))
+    assert engine.count.prefilled == 4 + 1 + 2
+
+
+def test_prompts_share_the_stem_of_the_longest_that_begins_with_them() -> None:
+    stems = plan_stems(requests(PROMPTS))
+    assert sorted(index for _, members in stems for index in members) == list(range(len(PROMPTS)))
+    for longest, members in stems:
+        assert all(PROMPTS[longest][: len(PROMPTS[i])] == PROMPTS[i] for i in members)
+    assert len(stems) == 3
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_tokens_come_as_often_as_softmax_says(temperature: float) -> None:
+    model = tiny_model("llama", vocabulary=8)
+    engine = TransformersEngine(model, [])
+    draws = 4000
+    (samples,) = engine.sample([Request("a", (3, 4, 5), tuple(range(draws)))], SamplingConfig(temperature, 2))
+    first = np.bincount([sample.ids[0] for sample in samples], minlength=8)
+    expected = full_logprobs(model, (3, 4, 5), (0,), temperature)[0].exp().numpy()
+    # Five standard deviations of a binomial count; the draws are seeded, so this is no matter of luck.
+    assert np.all(np.abs(first - draws * expected) < 5 * np.sqrt(draws * expected * (1 - expected)) + 1)
+    likely = int(first.argmax())
+    second = np.bincount([sample.ids[1] for sample in samples if sample.ids[0] == likely], minlength=8)
+    after = full_logprobs(model, (3, 4, 5), (likely, 0), temperature)[1].exp().numpy()
+    total = int(second.sum())
+    assert np.all(np.abs(second - total * after) < 5 * np.sqrt(total * after * (1 - after)) + 1)
+
+
+def test_the_inverse_transform_never_leaves_the_support() -> None:
+    logprobs = torch.tensor([0.0, 0.5, 0.5, 0.0]).log()[None].expand(4, -1)
+    uniforms = torch.tensor([0.0, 0.49, 0.5, 1.0 - 2**-53], dtype=torch.float64)
+    assert inverse_transform(logprobs, uniforms).tolist() == [1, 1, 2, 2]
+
+
+def test_layers_that_are_not_full_attention_are_refused() -> None:
+    model = tiny_model("qwen3")
+    model.config.layer_types = ["full_attention", "sliding_attention"]
+    with pytest.raises(ConfigError, match="full attention"):
+        TransformersEngine(model, [EOS])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_session_equals_sampling_each_turn_from_its_full_context(kind: str, temperature: float) -> None:
+    model = tiny_model(kind)
+    engine = TransformersEngine(model, list(range(0, 320, 9)))
+    sampling = SamplingConfig(temperature, 6)
+    rows = 5
+    session = EpisodeSession(engine, STEM, rows, sampling)
+    contexts = [STEM] * rows
+    draw = np.random.default_rng(4)
+    # Unequal widths; the second conversation ends after the first turn, the fifth after the second.
+    alive = [{0, 1, 2, 3, 4}, {0, 2, 3, 4}, {0, 2, 3}, {0, 2, 3}]
+    for turn, playing in enumerate(alive):
+        appended = [tuple(int(i) for i in draw.integers(2, 300, draw.integers(1, 9))) for _ in range(rows)]
+        seeds = [100 * turn + row for row in range(rows)]
+        replies = session.reply([ids if row in playing else None for row, ids in enumerate(appended)], seeds)
+        assert {row for row, reply in enumerate(replies) if reply is not None} == playing
+        for row in sorted(playing):
+            context = (*contexts[row], *appended[row])
+            ((expected,),) = engine.sample([Request("x", context, (seeds[row],))], sampling)
+            reply = replies[row]
+            assert reply is not None
+            assert (reply.ids, reply.finish) == (expected.ids, expected.finish)
+            assert_logprobs(model, context, reply)
+            contexts[row] = (*context, *reply.ids)
+            assert tuple(session.context[row]) == contexts[row]
+
+
+def test_a_session_may_begin_with_nothing_in_common() -> None:
+    engine = TransformersEngine(tiny_model("llama"), [EOS])
+    replies = EpisodeSession(engine, (), 2, GREEDY).reply([(5, 6), (7,)], [0, 1])
+    expected = engine.sample(requests([(5, 6), (7,)]), GREEDY)
+    assert [reply and reply.ids for reply in replies] == [sample.ids for (sample,) in expected]
+
+
+def test_a_session_computes_every_token_once() -> None:
+    engine = TransformersEngine(tiny_model("llama"), [EOS])
+    session = EpisodeSession(engine, STEM, 2, SamplingConfig(1.0, 4))
+    session.reply([(20, 21, 22), (30,)], [0, 1])
+    generated = engine.count.generated
+    assert (engine.count.prefilled, engine.count.turns) == (len(STEM) + 2, 2)
+    # The last id of a turn was sampled but not computed: it is read with what follows it.
+    session.reply([(23, 24), None], [2, 3])
+    assert engine.count.prefilled == len(STEM) + 2 + 2
+    assert (engine.count.turns, engine.count.generated > generated) == (3, True)
+    assert session.reply([None, None], [4, 5]) == [None, None]
+
+
+def test_sampling_leaves_the_model_as_it_was() -> None:
+    model = tiny_model("llama")
+    before = model(input_ids=torch.tensor([STEM])).logits
+    TransformersEngine(model, [EOS]).sample(requests(PROMPTS), GREEDY)
+    after = model(input_ids=torch.tensor([STEM])).logits
+    assert torch.equal(before, after)
+    after.sum().backward()  # and it can still be trained

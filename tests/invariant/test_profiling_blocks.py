@@ -1,0 +1,109 @@
+"""Profiling in blocks: killed and carried on, or grown over several pulls, it equals a profile made at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.model import load_policy
+from pivotrl_core.engines.protocol import SamplingConfig
+from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.pivots.candidates import extract_candidates
+from pivotrl_core.pivots.profile_record import ProfileRow, write_profile
+from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, read_rollouts, write_rollouts
+from pivotrl_core.types import Candidate, Trajectory
+from tests.tiny_models import COMPUTE
+from tests.toy_training import LetterVerifier, toy_trajectories
+
+pytestmark = pytest.mark.usefixtures("deterministic")
+
+SAMPLES, BLOCK = 3, 2
+
+
+def pulled(*files: tuple[str, Sequence[Trajectory]]) -> list[Candidate]:
+    """Candidates of files, as the candidates stage orders and marks them."""
+    trajectories = [replace(one, metadata={"file": name}) for name, rows in files for one in rows]
+    return list(extract_candidates(trajectories, 0.0, 0.0).candidates)
+
+
+def profiler(model: Path, store: Path, **changes: object) -> Profiler:
+    policy = load_policy(model, model, COMPUTE)
+    renderer = ChatRenderer(policy.tokenizer, "compact")
+    engine = TransformersEngine(policy.model, [renderer.eos_id])
+    plain = Profiler(
+        engine, renderer, LetterVerifier(), SamplingConfig(1.0, 4), SAMPLES, 0, "pi-0", store, block_trajectories=BLOCK
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def profile(profiler: Profiler, candidates: list[Candidate], out: Path) -> tuple[ProfileCost, dict[str, bytes]]:
+    """The cost, and the bytes of the files that the profile stage writes."""
+    groups, cost = profiler.profile(candidates, lambda *_: None)
+    rows = [ProfileRow(one, tuple(r.verdict for r in group)) for one, group in zip(candidates, groups, strict=True)]
+    write_rollouts(out / "rollouts.parquet", [rollout for group in groups for rollout in group])
+    write_profile(out / "profile.parquet", rows)
+    return cost, {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+
+
+FIRST, SECOND = toy_trajectories(5), toy_trajectories(3, first=5)
+
+
+@pytest.mark.parametrize("last", [0, 1, 2])
+def test_a_profile_killed_after_a_block_carries_on_to_equal_bytes(last: int, tiny_llama: Path, tmp_path: Path) -> None:
+    candidates = pulled(("a.jsonl", FIRST))
+    cost, undisturbed = profile(profiler(tiny_llama, tmp_path / "one"), candidates, tmp_path / "out1")
+    assert (cost.computed_blocks, cost.stored_blocks) == (3, 0)
+
+    def stop(index: int, of: int, rollouts: list[Rollout]) -> None:
+        if index == last:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        profiler(tiny_llama, tmp_path / "two").profile(candidates, stop)
+    again, resumed = profile(profiler(tiny_llama, tmp_path / "two"), candidates, tmp_path / "out2")
+    assert (again.computed_blocks, again.stored_blocks) == (2 - last, last + 1)
+    assert resumed == undisturbed
+    assert again.tokens == cost.tokens  # what a profile cost is what its samples cost, whenever they were drawn
+    assert cost.tokens.turns == SAMPLES * len(candidates)
+
+
+def test_new_trajectories_compute_new_blocks_only_and_equal_a_profile_made_at_once(
+    tiny_llama: Path, tmp_path: Path
+) -> None:
+    yesterday, today = pulled(("a.jsonl", FIRST)), pulled(("a.jsonl", FIRST), ("b.jsonl", SECOND))
+    profile(profiler(tiny_llama, tmp_path / "grown"), yesterday, tmp_path / "out0")
+    cost, grown = profile(profiler(tiny_llama, tmp_path / "grown"), today, tmp_path / "out1")
+    assert (cost.computed_blocks, cost.stored_blocks) == (2, 3)
+    at_once, expected = profile(profiler(tiny_llama, tmp_path / "fresh"), today, tmp_path / "out2")
+    assert (at_once.computed_blocks, at_once.stored_blocks) == (5, 0)
+    assert grown == expected
+    assert cost.tokens == at_once.tokens
+
+
+def test_another_policy_verifier_or_sampling_shares_no_block(tiny_llama: Path, tmp_path: Path) -> None:
+    candidates = pulled(("a.jsonl", FIRST[:2]))
+    store = tmp_path / "store"
+    profile(profiler(tiny_llama, store), candidates, tmp_path / "out")
+    others = [
+        {"policy_digest": "pi-1"}, {"verifier": LetterVerifier(version="2")}, {"sampling": SamplingConfig(0.9, 4)},
+        {"sampling": SamplingConfig(1.0, 5)}, {"samples": 4}, {"seed": 1},
+    ]  # fmt: skip
+    for change in others:
+        _, cost = profiler(tiny_llama, store, **change).profile(candidates, lambda *_: None)
+        assert (cost.computed_blocks, cost.stored_blocks) == (1, 0), change
+    _, cost = profiler(tiny_llama, store).profile(candidates, lambda *_: None)
+    assert (cost.computed_blocks, cost.stored_blocks) == (0, 1)
+
+
+def test_rollouts_are_read_as_they_were_written(tiny_llama: Path, tmp_path: Path) -> None:
+    candidates = pulled(("a.jsonl", FIRST[:1]))
+    groups, _ = profiler(tiny_llama, tmp_path / "store").profile(candidates, lambda *_: None)
+    rollouts = [rollout for group in groups for rollout in group]
+    write_rollouts(tmp_path / "rollouts.parquet", rollouts)
+    assert read_rollouts(tmp_path / "rollouts.parquet") == rollouts
+    assert [rollout.candidate_id for rollout in rollouts[::SAMPLES]] == [candidate.id for candidate in candidates]
+    assert len({rollout.ids for rollout in rollouts}) > SAMPLES

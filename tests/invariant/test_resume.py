@@ -1,0 +1,110 @@
+"""A training that was killed, at any step, and started again equals the one that was left alone, to the bit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pivotrl_core.config.arms import FullParameters, GRPOTrain, KLConfig, LoRA, OptimiserConfig
+from pivotrl_core.config.stages import ComputeConfig
+from pivotrl_core.files import read_jsonl
+from pivotrl_core.training.checkpoint import KEPT, Checkpoints
+from tests.toy_training import Run
+
+pytestmark = pytest.mark.usefixtures("deterministic")
+
+STEPS = 6
+GRPO = GRPOTrain(
+    method="grpo", steps=STEPS, prompts_per_step=3, group_size=4, max_tokens=4, checkpoint_every=2,
+    optimiser=OptimiserConfig(learning_rate=0.01, schedule="cosine"), kl=KLConfig(weight=0.1), updates_per_step=2,
+)  # fmt: skip
+LOW_RANK, FULL = LoRA(rank=4, alpha=8.0), FullParameters(kind="full")
+BF16 = ComputeConfig(threads=1, dtype="bfloat16")
+Start = Callable[..., dict[str, Any]]
+
+
+def supervised(run: Run) -> dict[str, Any]:
+    return run.supervised()
+
+
+def policy_gradient(run: Run) -> dict[str, Any]:
+    return run.policy_gradient(GRPO)
+
+
+def killed(train: Start, run: Run, stops: list[int]) -> dict[str, Any]:
+    for run.stop_at in stops:
+        with pytest.raises(KeyboardInterrupt):
+            train(run)
+    run.stop_at = None
+    return train(run)
+
+
+@pytest.mark.parametrize("parameters", [LOW_RANK, FULL], ids=["lora", "full"])
+@pytest.mark.parametrize("train", [supervised, policy_gradient])
+def test_a_killed_training_equals_an_undisturbed_one(
+    train: Start, parameters: LoRA | FullParameters, tiny_llama: Path, tmp_path: Path
+) -> None:
+    def run(name: str) -> Run:
+        return Run(tiny_llama, tmp_path / name / "out", tmp_path / name / "scratch", parameters)
+
+    undisturbed = train(run("undisturbed"))
+    lines = read_jsonl(tmp_path / "undisturbed/out/metrics.jsonl")
+    assert [line["step"] for line in lines] == list(range(STEPS))
+    assert sum(line["metrics"].get("train/grad_norm", 0.0) > 0.0 for line in lines) >= 4  # it did train
+    for stops in ([0], [1], [2], [3], [4], [5], [1, 2, 2, 4]):
+        assert killed(train, run("-".join(map(str, stops))), stops) == undisturbed, f"killed at {stops}"
+
+
+def test_masters_in_fp32_come_back_where_weights_are_bf16(tiny_qwen3: Path, tmp_path: Path) -> None:
+    def run(name: str) -> Run:
+        return Run(tiny_qwen3, tmp_path / name / "out", tmp_path / name / "scratch", LOW_RANK, BF16)
+
+    assert killed(policy_gradient, run("killed"), [3]) == policy_gradient(run("undisturbed"))
+
+
+def damage_state(folder: Path) -> None:
+    path = folder / "state.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+
+
+def cut_manifest(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_bytes(path.read_bytes()[:40])
+
+
+def lose_manifest(folder: Path) -> None:
+    (folder / "manifest.json").unlink()
+
+
+@pytest.mark.parametrize("damage", [damage_state, cut_manifest, lose_manifest])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(
+    damage: Callable[[Path], None], tiny_llama: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    undisturbed = Run(tiny_llama, tmp_path / "a/out", tmp_path / "a/scratch").supervised()
+    run = Run(tiny_llama, tmp_path / "b/out", tmp_path / "b/scratch", stop_at=5)
+    with pytest.raises(KeyboardInterrupt):
+        run.supervised()
+    assert sorted(path.name for path in run.scratch.iterdir()) == ["step-000002", "step-000004"]
+    damage(run.scratch / "step-000004")
+    run.stop_at = None
+    with caplog.at_level(logging.WARNING):
+        assert run.supervised() == undisturbed
+    assert [record.getMessage().split(" (")[0] for record in caplog.records] == ["checkpoint step-000004 is damaged"]
+    damage(run.scratch / "step-000004")
+    damage(run.scratch / "step-000002")
+    assert run.supervised() == undisturbed  # from the start, where nothing whole is left
+
+
+def test_old_checkpoints_leave_and_a_finished_training_clears_all(tiny_llama: Path, tmp_path: Path) -> None:
+    run = Run(tiny_llama, tmp_path / "out", tmp_path / "scratch")
+    run.supervised(epochs=5)  # 10 steps, a checkpoint after 2, 4, 6 and 8
+    assert sorted(path.name for path in run.scratch.iterdir()) == ["step-000006", "step-000008"]
+    assert KEPT == 2
+    Checkpoints(run.scratch).clear()
+    assert not run.scratch.exists()

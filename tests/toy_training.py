@@ -1,0 +1,117 @@
+"""A training small enough for a test: a handful of trajectories, a verifier that pays for a letter, real everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.config.arms import FullParameters, GRPOTrain, LoRA, OptimiserConfig
+from pivotrl_core.config.stages import ComputeConfig
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.files import file_digest
+from pivotrl_core.pivots.candidates import extract_candidates
+from pivotrl_core.stages.context import MetricsFile
+from pivotrl_core.training.checkpoint import Checkpoints, Progress
+from pivotrl_core.training.optimiser import Optimiser
+from pivotrl_core.training.pivot_groups import PivotGroups
+from pivotrl_core.training.policy import TrainablePolicy
+from pivotrl_core.training.policy_gradient import train_policy_gradient
+from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
+from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall, Trajectory, Verdict
+from tests.tiny_models import COMPUTE
+
+TOOLS = (Tool("find", "Find.", {"type": "object", "properties": {"id": {"type": "string"}}}),)
+RATE = OptimiserConfig(learning_rate=0.01, warmup_steps=1, weight_decay=0.01)
+
+
+@dataclass(frozen=True)
+class LetterVerifier:
+    """Reward 1 for a turn with any of some letters in it."""
+
+    letters: str = "aeiou"
+    name: str = "letter"
+    version: str = "1"
+
+    def verify(self, candidate: Candidate, action: Action) -> Verdict:
+        found = any(letter in action.text for letter in self.letters)
+        return Verdict(float(found), "accepted" if found else "other", {"length": len(action.text)})
+
+
+def toy_trajectories(count: int, first: int = 0) -> list[Trajectory]:
+    """Two turns each: a call of a tool, then a message."""
+    return [
+        Trajectory(
+            (
+                Message(Role.SYSTEM, "You are a helpful agent."),
+                Message(Role.USER, f"Find the order A{i}."),
+                Message(Role.ASSISTANT, tool_calls=(ToolCall("find", f'{{"id": "A{i}"}}'),)),
+                Message(Role.TOOL, f"order {i}: sent"),
+                Message(Role.ASSISTANT, f"It is sent. {i * i}"),
+            ),
+            TOOLS,
+        )
+        for i in range(first, first + count)
+    ]
+
+
+def toy_candidates(count: int = 4) -> list[Candidate]:
+    """Every turn of `toy_trajectories`."""
+    return list(extract_candidates(toy_trajectories(count), 0.0, 0.0).candidates)
+
+
+@dataclass
+class Run:
+    """One training in a folder of its own: `out` holds what it leaves, `scratch` its checkpoints."""
+
+    start: Path
+    out: Path
+    scratch: Path
+    parameters: LoRA | FullParameters = LoRA(rank=4, alpha=8.0)
+    compute: ComputeConfig = COMPUTE
+    stop_at: int | None = None
+
+    def policy(self) -> TrainablePolicy:
+        return TrainablePolicy(self.start, self.start, self.parameters, self.compute, seed=3)
+
+    def recorder(self) -> Callable[[Progress, dict[str, float]], None]:
+        """Writes metrics.jsonl as the stages do, and is killed after the line of step `stop_at`."""
+        metrics: MetricsFile | None = None
+
+        def on_step(progress: Progress, values: dict[str, float]) -> None:
+            nonlocal metrics
+            metrics = metrics or MetricsFile(self.out / "metrics.jsonl", progress.lines)
+            metrics.append(progress.step, values)
+            if progress.step == self.stop_at:
+                raise KeyboardInterrupt
+
+        return on_step
+
+    def finish(self, policy: TrainablePolicy, progress: Progress) -> dict[str, Any]:
+        """Save the policy; the digests of all files, and the counters."""
+        policy.save(self.out / "policy")
+        files = sorted(path for path in self.out.rglob("*") if path.is_file())
+        return {path.relative_to(self.out).as_posix(): file_digest(path) for path in files} | progress.counters
+
+    def supervised(self, epochs: int = 3) -> dict[str, Any]:
+        policy = self.policy()
+        renderer = ChatRenderer(policy.tokenizer, "compact")
+        candidates = toy_candidates()
+        rows = [trajectory_rows(candidates[i : i + 2], renderer) for i in range(0, len(candidates), 2)]
+        plan = SupervisedPlan(epochs, batch_trajectories=2, seed=5, checkpoint_every=2, row_tokens=200)
+        optimiser = Optimiser(policy, RATE, len(plan.batches(len(rows))))
+        progress = train_supervised(policy, optimiser, rows, plan, Checkpoints(self.scratch), self.recorder())
+        return self.finish(policy, progress)
+
+    def policy_gradient(self, config: GRPOTrain, verifier: Any = None) -> dict[str, Any]:
+        policy = self.policy()
+        renderer = ChatRenderer(policy.tokenizer, "compact")
+        engine = TransformersEngine(policy.model, [renderer.eos_id])
+        source = PivotGroups(engine, renderer, verifier or LetterVerifier(), toy_candidates(), config, seed=5)
+        optimiser = Optimiser(policy, config.optimiser, config.steps)
+        progress = train_policy_gradient(
+            policy, optimiser, source, config, 400, Checkpoints(self.scratch), self.recorder()
+        )
+        return self.finish(policy, progress)
