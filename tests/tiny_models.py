@@ -25,10 +25,10 @@ CHATML_TOOLS = (
     "<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-# Cuts the assistant turns before the last user message to their first three letters, as some templates cut thinking.
+# Shows of earlier assistant turns their first three letters, as some templates cut thinking.
 CHATML_REWRITING = CHATML.replace(
     "{{ message.content }}",
-    "{% if message.role == 'assistant' and not loop.last %}{{ message.content[:3] }}{% else %}{{ message.content }}"
+    "{% if message.role == 'assistant' and not loop.last %}({{ message.content[:3] }}){% else %}{{ message.content }}"
     "{% endif %}",
 )
 

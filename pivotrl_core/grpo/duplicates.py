@@ -25,12 +25,14 @@ from torch import Tensor
 class MergedActions:
     """U unique actions of a group: their ids, who came first, how many they are, and the sum of their advantages.
 
-    `first_U` picks anything kept per original action: sampled log-probabilities, and the weights of `sequence_weights`
-    (equal for merged actions, because they depend on length and group only).
+    `equal` lists the originals that each stands for. `first_U` picks anything kept per original action: sampled
+    log-probabilities, and the weights of `sequence_weights` (equal for merged actions: they depend on length and
+    group only).
     """
 
     action_ids: tuple[tuple[int, ...], ...]
     first_U: Int[Tensor, " U"]
+    equal: tuple[tuple[int, ...], ...]
     multiplicity_U: Float[Tensor, " U"]
     advantages_U: Float[Tensor, " U"]
 
@@ -56,6 +58,7 @@ def merge_equal_actions(action_ids: Sequence[Sequence[int]], advantages_G: Float
     return MergedActions(
         tuple(tuple(action_ids[index]) for index in first),
         torch.tensor(first, dtype=torch.long, device=advantages_G.device),
+        tuple(tuple(i for i, unique in enumerate(unique_G) if unique == slot) for slot in range(len(first))),
         empty_U.index_add(0, slots, torch.ones_like(advantages_G)),
         empty_U.index_add(0, slots, advantages_G),
     )

@@ -75,7 +75,7 @@ class Profiler:
     """Samples and verifies; everything that decides a block's content is here.
 
     Args:
-        policy_digest: identifies pi_0's weights and tokenizer.
+        policy_digest: identifies pi_0's weights and tokenizer, and how it computes (dtype, threads).
         samples: K.
     """
 
@@ -141,7 +141,8 @@ class Profiler:
         sampling = {"temperature": self.sampling.temperature, "max_tokens": self.sampling.max_tokens}
         verifier = [self.verifier.name, self.verifier.version]
         ids = [candidate.id for candidate in candidates]
-        return content_id([self.policy_digest, verifier, sampling, self.samples, self.seed, ids])
+        written = str(self.renderer.tool_format)
+        return content_id([self.policy_digest, written, verifier, sampling, self.samples, self.seed, ids])
 
     def _sample(self, candidates: list[Candidate]) -> list[Rollout]:
         requests = [

@@ -31,6 +31,11 @@ def run_candidates(context: StageContext) -> None:
     with timed(context, "candidates"):
         folder = context.path(PULLED / "train")
         files = trajectory_files(folder)
+        unread = sorted(set(folder.rglob("*.*")) - set(files)) if folder.is_dir() else []
+        if unread:
+            raise DataError(
+                f"{unread[0].name}: no reader takes such a file; convert it to .jsonl or .json"
+            )
         if not files:
             raise DataError(f"{PULLED}/train holds no trajectory file; check 'source' in params.yaml and pull again")
         loaded = load_trajectories(files, Limits(max_argument_bytes=data.max_argument_bytes), data.max_drop_share)

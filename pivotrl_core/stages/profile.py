@@ -14,7 +14,7 @@ from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, writ
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, write_rollouts
 from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, policy_digest, timed, write_report
 from pivotrl_core.stages.verification import configured_verifier
-from pivotrl_core.types import Candidate, Split
+from pivotrl_core.types import Candidate, Split, content_id
 
 
 def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
@@ -60,7 +60,8 @@ def _profiler(context: StageContext, folder: Path) -> Profiler:
         SamplingConfig(config.profile.temperature, config.profile.max_tokens),
         config.profile.samples,
         0,
-        policy_digest(folder, base),
+        # Another dtype or number of threads may change a sample at a near-tie: its blocks are others.
+        content_id([policy_digest(folder, base), config.compute.device, config.compute.dtype, config.compute.threads]),
         context.store / "profile-blocks",
         config.profile.block_trajectories,
     )

@@ -25,16 +25,21 @@ class Member:
     Attributes:
         sequence: state and action ids, with the sampled tokens as targets.
         group: index of its group in the batch, and `first` its own index in the group (of the first of equal ones).
-        multiplicity: how many equal samples it stands for; `advantage` is the sum of theirs.
+        equal: indices in the group of all equal samples that it stands for; `advantage` is the sum of theirs.
         logprobs: at sampling, one a target.
     """
 
     sequence: TargetSequence
     group: int
     first: int
-    multiplicity: float
+    equal: tuple[int, ...]
     advantage: float
     logprobs: tuple[float, ...]
+
+    @property
+    def multiplicity(self) -> float:
+        """How many equal samples it stands for."""
+        return float(len(self.equal))
 
 
 class Group(Protocol):
@@ -73,10 +78,10 @@ class PivotGroup:
         """Each distinct action once."""
         merged = merge_equal_actions(self.action_ids, advantages_G)
         start = len(self.state_ids)
-        columns = (merged.first_U.tolist(), merged.multiplicity_U.tolist(), merged.advantages_U.tolist())
-        for ids, first, many, advantage in zip(merged.action_ids, *columns, strict=True):
+        columns = (merged.first_U.tolist(), merged.equal, merged.advantages_U.tolist())
+        for ids, first, equal, advantage in zip(merged.action_ids, *columns, strict=True):
             sequence = TargetSequence((*self.state_ids, *ids), tuple(range(start, start + len(ids))))
-            yield Member(sequence, index, first, many, advantage, self.logprobs[first])
+            yield Member(sequence, index, first, equal, advantage, self.logprobs[first])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ class EpisodeGroup:
                 for offset in range(len(sample.ids))
             ]
             logprobs = tuple(logprob for sample in episode.samples for logprob in sample.logprobs)
-            yield Member(TargetSequence(ids, tuple(places)), index, first, 1.0, advantage, logprobs)
+            yield Member(TargetSequence(ids, tuple(places)), index, first, (first,), advantage, logprobs)
 
 
 def split_rows(members: Sequence[Member], max_tokens: int) -> list[list[Member]]:

@@ -20,6 +20,7 @@ from pivotrl_core.config.arms import PolicyGradient
 from pivotrl_core.engines.protocol import TokenCount
 from pivotrl_core.errors import TrainingError
 from pivotrl_core.grpo.advantages import group_advantages, zero_variance_B
+from pivotrl_core.grpo.choices import KLEstimator
 from pivotrl_core.grpo.kl import kl_estimate, kl_term
 from pivotrl_core.grpo.loss import ClipConfig, RatioRecord, policy_loss, weighted_sum
 from pivotrl_core.grpo.metrics import group_metrics, ratio_metrics, token_metrics
@@ -101,25 +102,53 @@ def train_step(
 ) -> dict[str, float]:
     """One batch of groups: advantages, `updates_per_step` clipped updates, metrics."""
     rewards_BG = torch.tensor([group.rewards for group in groups], dtype=torch.float64)
-    advantages_BG = group_advantages(rewards_BG, config.advantage, config.baseline)
+    shaped_BG = rewards_BG
+    if config.kl.weight > 0 and config.kl.estimator is KLEstimator.K1:
+        shaped_BG = rewards_BG - config.kl.weight * _divergence(policy, groups, config, row_tokens)
+    advantages_BG = group_advantages(shaped_BG, config.advantage, config.baseline)
     lengths_BG = torch.tensor([group.lengths for group in groups])
     metrics = group_metrics(rewards_BG, advantages_BG, lengths_BG)
-    teaches_B = ~zero_variance_B(rewards_BG)
+    teaches_B = ~zero_variance_B(shaped_BG)
     if not bool(teaches_B.any()):
         _note_idle(progress)
         return metrics
     progress.counters["idle_steps"] = 0
     totals = _Totals()
+    computed = 0
     for update in range(config.updates_per_step):
         # One update on fresh samples: the ratio is 1 by construction, up to the engine's rounding.
         totals = _accumulate(policy, groups, advantages_BG, teaches_B, config, row_tokens)
+        computed += totals.computed
         norm = optimiser.update(progress.step * config.updates_per_step + update)
         metrics["train/grad_norm"] = norm
     metrics |= ratio_metrics(totals.ratios)
     metrics |= token_metrics(totals.entropy, totals.kl, totals.tokens)
     metrics["train/loss"] = totals.loss
-    progress.counters["trained_tokens"] = progress.counters.get("trained_tokens", 0) + totals.computed
+    progress.counters["trained_tokens"] = progress.counters.get("trained_tokens", 0) + computed
     return metrics
+
+
+def _has_kl_term(config: PolicyGradient) -> bool:
+    """Whether the loss has a KL term. k1 has no gradient of its own as one: it is subtracted from rewards instead."""
+    return config.kl.weight > 0 and config.kl.estimator is not KLEstimator.K1
+
+
+@torch.no_grad()
+def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: PolicyGradient, row_tokens: int) -> Tensor:
+    """k1 of every sample [B, G], in nats: log pi(sample) - log pi_0(sample), summed over its tokens."""
+    result_BG = torch.zeros(len(groups), len(groups[0].rewards), dtype=torch.float64)
+    ones_G = torch.ones(result_BG.shape[1])
+    members = [one for index, group in enumerate(groups) for one in group.members(index, ones_G)]
+    for part in split_rows(members, row_tokens):
+        row = build_tree_row([member.sequence for member in part])
+        with policy.reference() as reference:
+            reference_NT, _ = score_row(reference, row, config.temperature)
+        sampled_NT = padded_lines([member.logprobs for member in part], row.mask_NT)
+        k1_N = kl_estimate(sampled_NT, reference_NT, KLEstimator.K1).double().sum(dim=1)
+        for member, value in zip(part, k1_N.tolist(), strict=True):
+            for index in member.equal:
+                result_BG[member.group, index] = value
+    return result_BG
 
 
 def _note_idle(progress: Progress) -> None:
@@ -145,7 +174,7 @@ def _accumulate(
     lengths_N = torch.tensor([length for group in groups for length in group.lengths])
     group_N = torch.arange(len(groups)).repeat_interleave(size)
     # Without a KL or entropy term a group of equal rewards moves nothing: left out of the mean, it costs nothing.
-    regularised = config.kl.weight > 0 or config.entropy_weight > 0
+    regularised = _has_kl_term(config) or config.entropy_weight > 0
     counted_B = torch.ones_like(teaches_B) if regularised else teaches_B
     weights_BG = sequence_weights(
         lengths_N, group_N, config.loss, config.max_tokens, counted_B.repeat_interleave(size)
@@ -179,7 +208,7 @@ def _backward(
     loss = result.loss
     if config.entropy_weight > 0:
         loss = loss - config.entropy_weight * weighted_sum(entropy_NT, mask_NT, weights_N * many_N)
-    if config.kl.weight > 0:
+    if _has_kl_term(config):
         with policy.reference() as reference:
             reference_NT, _ = score_row(reference, row, config.temperature)
         term = kl_term(logprobs_NT, reference_NT, mask_NT, weights_N * many_N, config.kl.estimator)

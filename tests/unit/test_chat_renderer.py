@@ -1,0 +1,148 @@
+"""Ids of states, of actions and of what comes between them fit together, whatever the template does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.pivots.candidates import iterate_candidates
+from pivotrl_core.training.supervised import trajectory_rows
+from pivotrl_core.types import Message, Role, Split, Tool, ToolCall, Trajectory
+from tests.tiny_models import CHATML, CHATML_REWRITING, CHATML_TOOLS, EOS, tiny_tokenizer
+
+SCHEMA = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
+TOOLS = (Tool("find", "Find an order.", SCHEMA), Tool("close", "Close it.", {"type": "object", "properties": {}}))
+SYSTEM = Message(Role.SYSTEM, "You are a helpful agent.")
+CALL = Message(Role.ASSISTANT, tool_calls=(ToolCall("find", '{"id": "A17"}'), ToolCall("close", "{}")))
+SAY = Message(Role.ASSISTANT, "Your order A17 was sent.")
+CONVERSATION = (
+    SYSTEM, Message(Role.USER, "Where is A17?"), CALL, Message(Role.TOOL, "sent"), Message(Role.TOOL, "closed"), SAY,
+    Message(Role.USER, "Thanks, bye."), Message(Role.ASSISTANT, "Good-bye."),
+)  # fmt: skip
+RENDERERS = {
+    "compact": (CHATML, "compact"), "hermes": (CHATML, "hermes"), "hermes-native": (CHATML_TOOLS, "hermes"),
+}  # fmt: skip
+EACH = pytest.mark.parametrize("name", list(RENDERERS))
+
+
+def renderer(name: str) -> ChatRenderer:
+    template, tool_format = RENDERERS[name]
+    return ChatRenderer(tiny_tokenizer(template), tool_format)
+
+
+def turns(messages: tuple[Message, ...]) -> list[int]:
+    return [index for index, message in enumerate(messages) if message.role is Role.ASSISTANT]
+
+
+@EACH
+def test_a_state_and_its_action_begin_every_later_state(name: str) -> None:
+    one = renderer(name)
+    ids: tuple[int, ...] = ()
+    for index in turns(CONVERSATION):
+        state = one.state_ids(CONVERSATION[:index], TOOLS)
+        assert state[: len(ids)] == ids
+        ids = (*state, *one.action_ids(CONVERSATION[index]))
+    assert len(ids) > 100
+
+
+@EACH
+def test_what_follows_a_turn_is_what_the_next_state_appends(name: str) -> None:
+    one = renderer(name)
+    places = turns(CONVERSATION)
+    for index, following in zip(places, places[1:], strict=False):
+        played = (*one.state_ids(CONVERSATION[:index], TOOLS), *one.action_ids(CONVERSATION[index]))
+        answered = one.following_ids(CONVERSATION[index + 1 : following])
+        assert (*played, *answered) == one.state_ids(CONVERSATION[:following], TOOLS)
+
+
+@EACH
+def test_an_action_is_read_as_it_was_written(name: str) -> None:
+    one = renderer(name)
+    for message in (CALL, SAY):
+        action = one.parse(one.action_ids(message), TOOLS)
+        assert (action.error, action.content) == ("", message.content)
+        assert [(c.name, c.arguments) for c in action.tool_calls] == [(c.name, c.arguments) for c in message.tool_calls]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="@<{"), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_any_message_is_read_as_it_was_written(text: str) -> None:
+    action = COMPACT.parse(COMPACT.action_ids(Message(Role.ASSISTANT, text)), TOOLS)
+    assert (action.content, action.tool_calls, action.error) == (text.strip(), (), "")
+
+
+WORDS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), min_size=2, max_size=8)
+
+
+@given(WORDS)
+@settings(max_examples=60, deadline=None)
+def test_states_of_any_conversation_are_prefixes_of_later_ones(texts: list[str]) -> None:
+    roles = [Role.USER, Role.ASSISTANT]
+    messages = tuple(Message(roles[i % 2], text) for i, text in enumerate(texts))
+    states = [COMPACT.state_ids(messages[:index], TOOLS) for index in turns(messages)]
+    for first, second in zip(states, states[1:], strict=False):
+        assert second[: len(first)] == first
+    whole = COMPACT.state_ids(messages, ())
+    assert COMPACT.decode(whole) == rendered(CHATML, messages)
+
+
+def rendered(template: str, messages: tuple[Message, ...]) -> str:
+    """The text that the template itself makes of plain messages."""
+    plain = [{"role": str(m.role), "content": COMPACT.turn_text(m) if m.tool_calls else m.content} for m in messages]
+    tokenizer = tiny_tokenizer(template)
+    return str(tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=True))
+
+
+COMPACT = renderer("compact")
+
+
+def test_a_turn_that_was_cut_off_is_malformed_and_keeps_its_text() -> None:
+    action = COMPACT.parse(COMPACT.action_ids(SAY)[:-1], TOOLS)
+    assert action.error.startswith("cut off")
+    assert action.text == SAY.content
+    assert COMPACT.parse((), TOOLS).error.startswith("cut off")
+
+
+def test_a_template_that_knows_no_tools_gets_them_in_the_system_message() -> None:
+    text = COMPACT.decode(COMPACT.state_ids(CONVERSATION[:4], TOOLS))
+    system = text.partition(EOS)[0]
+    assert system.startswith("<|im_start|>system\nYou are a helpful agent.\n@find(id: string)  Find an order.")
+    assert "<|im_start|>user\nresult: sent<|im_end|>" in text
+    without = COMPACT.decode(COMPACT.state_ids(CONVERSATION[1:2], TOOLS))
+    assert without.startswith("<|im_start|>system\n@find(id: string)")
+
+
+def test_a_template_that_knows_tools_gets_schemas_and_tool_messages() -> None:
+    one = renderer("hermes-native")
+    assert one.native_tools
+    text = one.decode(one.state_ids(CONVERSATION[:4], TOOLS))
+    assert '"name": "find"' in text.partition(EOS)[0]
+    assert '<tool_call>\n{"name": "find", "arguments": {"id": "A17"}}\n</tool_call>' in text
+    assert "<tool_response>sent</tool_response>" in text
+    assert "result: sent" not in text
+    assert "<tools>" not in one.decode(one.state_ids(CONVERSATION[:2], ()))
+
+
+def test_a_template_that_rewrites_earlier_turns_gets_its_own_text_all_the_same() -> None:
+    one = ChatRenderer(tiny_tokenizer(CHATML_REWRITING), "compact")
+    for index in turns(CONVERSATION):
+        state = tuple(m if m.role is not Role.TOOL else Message(Role.USER, f"result: {m.content}")
+                      for m in CONVERSATION[:index])  # fmt: skip
+        assert one.decode(one.state_ids(CONVERSATION[:index], ())) == rendered(CHATML_REWRITING, state)
+    assert "(@fi)<|im_end|>" in one.decode(one.state_ids(CONVERSATION[:4], ()))
+    with pytest.raises(ConfigError, match="rewrites earlier turns"):
+        one.following_ids([Message(Role.USER, "Go on.")])
+
+
+def test_supervised_rows_train_on_every_turn_once_and_on_nothing_else() -> None:
+    candidates = list(iterate_candidates(Trajectory(CONVERSATION, TOOLS), Split.TRAIN))
+    for one, count in ((COMPACT, 1), (ChatRenderer(tiny_tokenizer(CHATML_REWRITING), "compact"), 3)):
+        rows = trajectory_rows(candidates, one)
+        assert len(rows) == count
+        trained = "".join(one.decode([row.ids[place] for place in row.places]) for row in rows)
+        assert trained == "".join(one.turn_text(candidate.expert) + EOS for candidate in candidates)
+    (only_last,) = trajectory_rows(candidates[2:], COMPACT)
+    assert COMPACT.decode([only_last.ids[place] for place in only_last.places]) == "Good-bye." + EOS
