@@ -23,6 +23,7 @@ app = typer.Typer(
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a parameter; may be repeated")
 ]
+Params = Annotated[Path | None, typer.Option(help="parameter file to use instead of params.yaml")]
 Arms = Annotated[str, typer.Option(help="arms to keep, with commas; base and what they start from come along")]
 Quick = Annotated[
     bool, typer.Option("--quick", envvar="QUICK", help="sizes for a walk-through, too small to conclude from")
@@ -46,13 +47,13 @@ def inspect(
 
 @app.command()
 def run(
-    trajectories: Trajectories = None, model: Model = "", arms: Arms = "", settings: Set = None, quick: Quick = False,
-    as_json: AsJson = False,
+    trajectories: Trajectories = None, model: Model = "", arms: Arms = "", settings: Set = None, params: Params = None,
+    quick: Quick = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Run the main job. Example: pivotrl run --trajectories my.jsonl --arms pivotrl --set profile.samples=16."""
     from flows.launch import launch, make_request
 
-    _print(launch("run", make_request(trajectories, model, arms, settings or [], quick), as_json))
+    _print(launch("run", make_request(trajectories, model, arms, settings or [], quick, params), as_json))
 
 
 @app.command()
@@ -60,14 +61,14 @@ def sweep(
     lambdas: Annotated[str, typer.Option(help="values of lambda_diff, with commas")] = "0.2,0.4,0.6,0.8,1.0",
     seeds: Annotated[str, typer.Option(help="seeds, with commas (default: those of params.yaml)")] = "",
     controls: Annotated[bool, typer.Option(help="also the control arms and baselines")] = True,
-    trajectories: Trajectories = None, model: Model = "", arms: Arms = "", settings: Set = None, quick: Quick = False,
-    as_json: AsJson = False,
+    trajectories: Trajectories = None, model: Model = "", arms: Arms = "", settings: Set = None, params: Params = None,
+    quick: Quick = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Run many arms and seeds. Example: pivotrl sweep --lambdas 0.4,0.6 --seeds 0,1,2."""
     from flows.launch import launch, make_request
     from flows.sweep import sweep_request
 
-    base = make_request(trajectories, model, arms, settings or [], quick)
+    base = make_request(trajectories, model, arms, settings or [], quick, params)
     values = [float(one) for one in lambdas.split(",") if one]
     request = sweep_request(None, base, values, [int(one) for one in seeds.split(",") if one], controls)
     _print(launch("sweep", request, as_json))
@@ -91,11 +92,11 @@ def stage(name: str, key: Annotated[str, typer.Option(help="entry of graph.yaml,
 
 
 @app.command()
-def pull() -> None:
-    """Bring data/pulled up to date with the source. Example: pivotrl pull."""
+def pull(prune: Annotated[bool, typer.Option(help="drop files that the source no longer has")] = False) -> None:
+    """Bring data/pulled up to date with the source. Example: pivotrl pull --prune."""
     from flows.launch import pull_here
 
-    _print(pull_here())
+    _print(pull_here(prune))
 
 
 @app.command()

@@ -39,7 +39,8 @@ def _token_counter() -> TokenCounter:
 
     from pivotrl_core.config.loading import load_config
     from pivotrl_core.engines.chat import ChatRenderer
-    from pivotrl_core.stages.context import StageContext, source_model
+    from pivotrl_core.stages.context import StageContext
+    from pivotrl_core.stages.models import source_model
     from pivotrl_core.trajectories.turns import candidate_positions
 
     root = find_checkout()

@@ -10,19 +10,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.request import Request, model_settings, parse_setting, trajectory_settings
+from flows.request import NO_WARMUP, Request, model_settings, parse_setting, trajectory_settings
 from tasks.settings import State, apply_environment, find_checkout, find_state
 
 
-def make_request(trajectories: Path | None, model: str, arms: str, settings: Sequence[str], quick: bool) -> Request:
+def make_request(
+    trajectories: Path | None, model: str, arms: str, settings: Sequence[str], quick: bool, params: Path | None = None
+) -> Request:
     """A request from the options of a command."""
     values: dict[str, Any] = {}
     if trajectories is not None:
         values.update(trajectory_settings(trajectories))
     if model:
         values.update(model_settings(model))
-    values.update(parse_setting(text) for text in settings)
-    return Request(values, tuple(name.strip() for name in arms.split(",") if name.strip()), quick)
+    own = dict(parse_setting(text) for text in settings)
+    if "source.warmup_path" in own:
+        values.pop(NO_WARMUP, None)
+    names = tuple(name.strip() for name in arms.split(",") if name.strip())
+    return Request({**values, **own}, names, quick, str(params.expanduser().resolve()) if params else "")
 
 
 def _prepare() -> tuple[Path, State]:
@@ -79,15 +84,17 @@ def launch_serving(cron: str, timezone: str, request: Request) -> None:
     serve_nightly(root, cron, timezone, request)
 
 
-def pull_here() -> str:
+def pull_here(prune: bool = False) -> str:
     """Pull into the checkout or worktree, without DVC."""
     from pivotrl_core.config.loading import load_config
     from tasks.settings import main_checkout
     from tasks.sources import pull_inputs
 
     root, _ = _prepare()
-    manifest = pull_inputs(load_config(root / "params.yaml"), root, main_checkout(root))
-    return f"data/pulled: {sum(not file.gone for file in manifest.files)} files"
+    manifest = pull_inputs(load_config(root / "params.yaml"), root, main_checkout(root), prune)
+    gone = sum(file.gone for file in manifest.files)
+    kept = f", {gone} of them gone at the source (--prune drops those)" if gone else ""
+    return f"data/pulled: {len(manifest.files)} files{kept}"
 
 
 def compare_names(a: str, b: str) -> str:

@@ -14,22 +14,28 @@ from pathlib import Path
 from typing import Any, Self
 
 from flows import quick
-from pivotrl_core.config.tree import Config
+from pivotrl_core.config.stages import WarmupConfig
 from pivotrl_core.errors import ConfigError
+
+NO_WARMUP = "warmup.epochs"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Overrides by dotted key, the arms to keep (all where empty), and whether sizes shrink to a walk-through."""
+    """Overrides by dotted key, the arms to keep (all where empty), whether sizes shrink to a walk-through.
+
+    `params` names a parameter file to use instead of params.yaml, relative to the checkout.
+    """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     arms: tuple[str, ...] = ()
     quick: bool = False
+    params: str = ""
 
     @property
     def is_plain(self) -> bool:
         """Whether params.yaml is taken as it stands."""
-        return not (self.settings or self.arms or self.quick)
+        return not (self.settings or self.arms or self.quick or self.params)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -40,19 +46,40 @@ class Request:
         """Inverse of `to_json`; missing parts are defaults. Raises ConfigError for an unknown part."""
         unknown = set(value) - {one.name for one in fields(cls)}
         if unknown:
-            raise ConfigError(f"request: unknown part {sorted(unknown)[0]!r}; known: settings, arms, quick")
-        return cls(dict(value.get("settings", {})), tuple(value.get("arms", ())), bool(value.get("quick", False)))
+            raise ConfigError(f"request: unknown part {sorted(unknown)[0]!r}; known: settings, arms, quick, params")
+        return cls(
+            dict(value.get("settings", {})), tuple(value.get("arms", ())), bool(value.get("quick", False)),
+            str(value.get("params", "")),
+        )  # fmt: skip
+
+    def file(self, checkout: Path) -> Path:
+        """The parameter file that the request is put into."""
+        return checkout / (Path(self.params).expanduser() if self.params else "params.yaml")
 
     def apply(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The parameter values with everything in this request put in. `values` stays as it is."""
+        return self.fit(values)[0]
+
+    def fit(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """`apply`, with a line for each thing that the request's trajectories cannot have."""
         out = copy.deepcopy(dict(values))
+        # What arms are chosen from, and what decides whether sizes of the embedded domain can shrink, comes first.
+        for key in ("source", "arms"):
+            if key in self.settings:
+                out[key] = copy.deepcopy(self.settings[key])
         if self.arms:
             out["arms"] = _keep_arms(out.get("arms", {}), self.arms)
         if self.quick:
             _shrink(out)
         for key, value in self.settings.items():
-            set_value(out, key, value)
-        return out
+            if key not in ("source", "arms"):
+                set_value(out, key, value)
+        lines = [] if self.is_plain else _drop_episode_arms(out)
+        if self.settings.get(NO_WARMUP) == 0 and _warmup_epochs(values) > 0:
+            lines.append(
+                f"{NO_WARMUP}: 0, so the base policy is the model as it is; profile and training start from it"
+            )
+        return out, lines
 
 
 def set_value(values: dict[str, Any], key: str, value: Any) -> None:
@@ -92,10 +119,29 @@ def model_settings(name: str) -> dict[str, Any]:
 
 
 def trajectory_settings(path: Path) -> dict[str, Any]:
-    """Overrides for `--trajectories`: one's own file or folder."""
-    if not path.exists():
+    """Overrides for `--trajectories`: one's own file or folder. Without a folder warmup/ in it there is no warm-up."""
+    place = path.expanduser().resolve()
+    if not place.exists():
         raise ConfigError(f"--trajectories {path}: no such file or folder")
-    return {"source": {"kind": "folder", "path": str(path.expanduser().resolve())}}
+    own = {"source": {"kind": "folder", "path": str(place)}}
+    return own if any((place / "warmup").rglob("*.json*")) else {**own, NO_WARMUP: 0}
+
+
+def _drop_episode_arms(values: dict[str, Any]) -> list[str]:
+    """Leave out arms that play episodes, and those that start from them, where the trajectories have no environment."""
+    if (values.get("source") or {}).get("kind", "embedded") == "embedded":
+        return []
+    trains = {name: (arm or {}).get("train") or {} for name, arm in values.get("arms", {}).items()}
+    played = {name for name, train in trains.items() if train.get("method") == "e2e"}
+    dropped = [name for name, train in trains.items() if name in played or train.get("start") in played]
+    for name in dropped:
+        del values["arms"][name]
+    what = ", ".join(dropped)
+    return [f"arms left out, because these trajectories have no environment to play in: {what}"] if dropped else []
+
+
+def _warmup_epochs(values: Mapping[str, Any]) -> int:
+    return int((values.get("warmup") or {}).get("epochs", WarmupConfig().epochs))
 
 
 def _keep_arms(arms: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -103,7 +149,7 @@ def _keep_arms(arms: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     wanted = {"base", *names}
     for name in names:
         if name not in arms:
-            raise ConfigError(f"--arms {name}: params.yaml has no such arm; it has: {', '.join(arms)}")
+            raise ConfigError(f"--arms {name}: no such arm; there are: {', '.join(arms)}")
         wanted.add(str(((arms[name] or {}).get("train") or {}).get("start", "base")))
     return {name: arm for name, arm in arms.items() if name in wanted}
 
@@ -126,7 +172,9 @@ def read_values(path: Path) -> dict[str, Any]:
 
     try:
         values = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
-    except (OSError, YAMLError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); name a parameter file") from error
+    except (YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not readable as YAML: {error}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a mapping of sections at the top")
@@ -143,10 +191,3 @@ def values_text(values: Mapping[str, Any]) -> str:
     writer.sort_base_mapping_type_on_output = False
     writer.dump(dict(values), out)
     return out.getvalue()
-
-
-def check_graph(root: Path, config: Config) -> bool:
-    """Bring graph.yaml up to date with the parameters. Returns whether it changed."""
-    from pivotrl_core.config.graph import write_graph
-
-    return write_graph(config, root / "graph.yaml")

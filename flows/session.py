@@ -13,11 +13,12 @@ from pathlib import Path
 from flows import quick
 from flows.request import Request, read_values, values_text
 from flows.terminal import say
-from pivotrl_core.config.graph import graph_text, write_graph
+from pivotrl_core.config.graph import derive_graph, graph_text, write_graph
 from pivotrl_core.config.inputs import HubModel
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
 from tasks.graph import Workplace, restore
+from tasks.leftovers import remove_leftovers
 from tasks.lock import hold_lock
 from tasks.provenance import Snapshot, take_snapshot
 from tasks.settings import State, child_environment, find_state
@@ -56,8 +57,9 @@ def new_run_id() -> str:
 
 def load_request(checkout: Path, request: Request) -> tuple[Mapping[str, object], Config]:
     """Parameter values and configuration of a request. Raises ConfigError before anything runs."""
-    values = request.apply(read_values(checkout / "params.yaml"))
-    return values, parse_config(values, str(checkout / "params.yaml"))
+    path = request.file(checkout)
+    values = request.apply(read_values(path))
+    return values, parse_config(values, str(path))
 
 
 @contextmanager
@@ -75,6 +77,8 @@ def open_session(
         private: Work in a worktree (default: where the request overrides anything).
     """
     values, config = load_request(checkout, request)
+    for line in request.fit(read_values(request.file(checkout)))[1]:
+        say(line)
     state = find_state(checkout)
     with hold_lock(state.lock, run_id, say=say):
         for line in sweep_dead(checkout, state):
@@ -89,6 +93,8 @@ def open_session(
         if not (private if private is not None else not request.is_plain):
             if write_graph(config, checkout / "graph.yaml"):
                 say("graph.yaml: written anew from params.yaml")
+            for path in remove_leftovers(checkout, derive_graph(config)):
+                say(f"{path}: left the graph, removed here (DVC's cache has it)")
             yield session_in(checkout)
             return
         files = {"params.yaml": values_text(values), "graph.yaml": graph_text(config)}

@@ -30,9 +30,9 @@ def sweep_request(
     seeds: Sequence[int] = (),
     controls: bool = True,
 ) -> Request:
-    """A request with the arms of a sweep over params.yaml, and with other seeds where given."""
-    values = read_values((checkout or find_checkout()) / "params.yaml")
+    """A request with the arms of a sweep over the parameter file, and with other seeds where given."""
+    values = read_values(base.file(checkout or find_checkout()))
     settings: dict[str, Any] = {"arms": sweep_arms(values.get("arms", {}), lambdas, controls)}
     if seeds:
         settings["seeds"] = list(seeds)
-    return Request({**settings, **base.settings}, base.arms, base.quick)
+    return Request({**settings, **base.settings}, base.arms, base.quick, base.params)

@@ -1,0 +1,1 @@
+"""One thin Prefect task per stage, and the adapters to the outside: DVC, git, MLflow, S3, processes, reports."""

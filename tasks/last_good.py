@@ -14,13 +14,13 @@ from typing import Any
 
 import yaml
 
+from pivotrl_core.evaluation.scorecard import is_in_domain
 from pivotrl_core.files import read_json, write_json, write_text
 from tasks.locked import LOCK_NAME, read_lock
 
 STARTS = "last-good"
 BASE = "models/base"
 _INDEX = "last-good.json"
-_SUCCESS = ("success_greedy", "success_t1", "functional_accuracy")
 
 
 def starts_in(root: Path) -> list[str]:
@@ -29,10 +29,10 @@ def starts_in(root: Path) -> list[str]:
 
 
 def good_arms(report: dict[str, Any]) -> set[str]:
-    """Arms that no paired interval of in-domain success puts below base, by a comparison report."""
+    """Arms that no paired interval in the domain (success, or accuracy on held-out turns) puts below base."""
     arms = {str(row["arm"]) for row in report.get("rows", [])} - {"base"}
     for row in report.get("paired", []):
-        if str(row["metric"]).endswith(_SUCCESS):
+        if is_in_domain(str(row["metric"])):
             if row["b"] == "base" and row["high"] < 0:
                 arms.discard(row["a"])
             if row["a"] == "base" and row["low"] > 0:

@@ -36,16 +36,17 @@ PULLED = Path("data") / "pulled"
 _WARMUP = "warmup/"
 
 
-def pull_inputs(config: Config, root: Path, base: Path) -> Manifest:
+def pull_inputs(config: Config, root: Path, base: Path, prune: bool = False) -> Manifest:
     """Bring data/pulled of a checkout or worktree up to date.
 
     Args:
         config: Says where trajectories and model come from.
         root: Receives `data/pulled`.
         base: What relative paths of the configuration are relative to.
+        prune: Drop files that the source no longer has; without it they stay in use.
     """
     target = root / PULLED
-    manifest = pulling.pull(build_source(config, base), target)
+    manifest = pulling.pull(build_source(config, base), target, prune=prune)
     write_json(target / "model.json", model_identity(config.model, base))
     # What the warm-up depends on: new training data must not make the base policy look changed.
     files = [[file.origin_key, file.sha256] for file in manifest.files if file.split is PullSplit.WARMUP]

@@ -182,8 +182,8 @@ def _write_evaluation(folder: Path, arm: str, seed: int) -> None:
     reason = "no sandbox: bwrap is not installed"
     benchmarks = [{"name": f"{b}-embedded", "n": 0, "metric": "pass rate", "skipped": reason} for b in CODE]
     benchmarks += [{"name": f"{b}-embedded", "n": 32, "metric": "accuracy", "skipped": None} for b in BENCHMARKS]
-    write_json(folder / "report.json", {"schema_version": 1, "stage": "evaluate", "arm": arm, "seed": seed,
-                                        "metrics": metrics, "benchmarks": benchmarks})  # fmt: skip
+    report = {"schema_version": 1, "stage": "evaluate", "arm": arm, "seed": seed, "domain": "helpdesk"}
+    write_json(folder / "report.json", {**report, "metrics": metrics, "benchmarks": benchmarks})
 
 
 def _write_timing(root: Path, stage: str, seconds: float) -> None:

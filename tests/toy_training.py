@@ -1,4 +1,4 @@
-"""A training small enough for a test: a handful of trajectories, a verifier that pays for a letter, real everything else."""
+"""A training small enough for a test: few trajectories and a verifier that pays for a letter; all else is real."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall,
 from tests.tiny_models import COMPUTE
 
 TOOLS = (Tool("find", "Find.", {"type": "object", "properties": {"id": {"type": "string"}}}),)
+LOW_RANK = LoRA(rank=4, alpha=8.0)
 RATE = OptimiserConfig(learning_rate=0.01, warmup_steps=1, weight_decay=0.01)
 
 
@@ -69,7 +70,7 @@ class Run:
     start: Path
     out: Path
     scratch: Path
-    parameters: LoRA | FullParameters = LoRA(rank=4, alpha=8.0)
+    parameters: LoRA | FullParameters = LOW_RANK
     compute: ComputeConfig = COMPUTE
     stop_at: int | None = None
 

@@ -5,11 +5,11 @@ An arm without `train` is only evaluated. Each arm has sub-trees of its own; a s
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
+from pivotrl_core.config.base import Count, Decay, LearningRate, Name, PositiveInt, Probability, Section
 from pivotrl_core.grpo.choices import AdvantageNormalisation, Baseline, KLEstimator, LossNormalisation, RatioLevel
 
 
@@ -36,6 +36,12 @@ class AdaptiveEtaRule(Section):
     eta: Probability = 0.3
     low_share: Probability = 0.15
     high_share: Probability = 0.25
+
+    @model_validator(mode="after")
+    def _the_band_is_one(self) -> Self:
+        if self.low_share > self.high_share:
+            raise ValueError("low_share is above high_share; swap them")
+        return self
 
 
 class BootstrapRule(Section):
@@ -89,7 +95,7 @@ class OptimiserConfig(Section):
     warmup_steps: Count = 2
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     weight_decay: float = Field(0.0, ge=0.0)
-    betas: tuple[float, float] = (0.9, 0.99)
+    betas: tuple[Decay, Decay] = (0.9, 0.99)
     max_grad_norm: float = Field(1.0, gt=0.0)
 
 
@@ -135,6 +141,9 @@ class PolicyGradient(Section):
     loss: LossNormalisation = LossNormalisation.DAPO
     ratio: RatioLevel = RatioLevel.TOKEN
     clip: ClipConfig = ClipConfig()
+    truncation_cap: float | None = Field(
+        None, ge=1.0, description="cap of the weight pi(trainer) / pi(engine) of each token; none: no such weight"
+    )
     kl: KLConfig = KLConfig()
     entropy_weight: float = Field(0.0, ge=0.0)
     updates_per_step: PositiveInt = Field(1, description="optimiser steps on each batch of rollouts")

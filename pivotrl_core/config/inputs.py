@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pivotrl_core.config.base import Count, PositiveInt, Probability, Section
 
@@ -82,3 +82,9 @@ class DataConfig(Section):
     validation_share: Probability = Field(0.1, description="share of trajectory groups kept aside for validation")
     test_share: Probability = Field(0.1, description="share of trajectory groups kept aside for held-out turns")
     tool_format: Literal["compact", "hermes"] = "compact"
+
+    @model_validator(mode="after")
+    def _something_is_left_to_train_on(self) -> Self:
+        if self.validation_share + self.test_share >= 1.0:
+            raise ValueError("validation_share and test_share leave nothing to train on; lower one")
+        return self

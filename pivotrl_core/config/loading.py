@@ -24,7 +24,9 @@ def load_config(path: Path) -> Config:
     try:
         values = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ConfigError(f"{path}: not found; run from the project's root or pass --params") from error
+        raise ConfigError(
+            f"{path}: not found; run from the project's root, or name another file with `pivotrl run --params`"
+        ) from error
     except (YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not readable as YAML: {error}") from error
     if not isinstance(values, dict):

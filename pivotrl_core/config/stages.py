@@ -13,7 +13,7 @@ class ComputeConfig(Section):
     """What the embedded engine and the trainer may use. On a CPU all of it belongs to a result's identity."""
 
     threads: PositiveInt = 2
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Literal["cpu", "cuda"] = Field("cpu", description="where model and tensors are; cuda is untested")
     dtype: Literal["bfloat16", "float32"] = Field("bfloat16", description="of the frozen weights; what trains is fp32")
     row_tokens: PositiveInt = Field(
         2048, description="tokens of one packed training row; bounds memory, not the result"

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from pivotrl_core.config.arms import Arm
+from pivotrl_core.config.arms import Arm, LoRA
 from pivotrl_core.config.base import Name, Section
 from pivotrl_core.config.inputs import BundledModel, DataConfig, EmbeddedSource, ModelSource, TrajectorySource
 from pivotrl_core.config.stages import (
@@ -59,6 +59,12 @@ class Config(Section):
             raise ValueError(f"arms.{name}.train.start: '{start}' is no trained arm; one of {self._trained()} or base")
         if parent.train.start != "base":
             raise ValueError(f"arms.{name}.train.start: '{start}' does not start from base itself; chains end at two")
+        own, before = arm.train.parameters, parent.train.parameters
+        if isinstance(own, LoRA) and own != before:
+            raise ValueError(
+                f"arms.{name}.train.parameters: an adapter goes on from that of '{start}', so give both the same kind, "
+                "rank and alpha; or train all parameters with 'kind: full'"
+            )
 
     def _trained(self) -> list[str]:
         return [name for name, arm in self.arms.items() if arm.train is not None]

@@ -23,6 +23,8 @@ from transformers.masking_utils import AttentionMaskInterface
 from pivotrl_core.errors import ConfigError
 
 ATTENTION = "pivotrl_branches"
+# What some models do to attention scores or logits, by its key in their configuration.
+CHANGES_SCORES = ("attn_logit_softcapping", "final_logit_softcapping", "logit_scale", "logits_scaling")
 
 
 @dataclass(slots=True)
@@ -35,6 +37,7 @@ class Stems:
     visible_R: Tensor
     grid_JW: Tensor = field(init=False)
     slot_R: Tensor = field(init=False)
+    dense: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self._lay_out()
@@ -48,10 +51,12 @@ class Stems:
             slots.append(counts[stem])
             counts[stem] += 1
         width = max(counts, default=1)
-        grid = torch.zeros(len(counts), width, dtype=torch.long)
-        self.slot_R = self.stem_R * width + torch.tensor(slots, dtype=torch.long)
-        grid.view(-1)[self.slot_R] = torch.arange(len(stems))
+        device = self.stem_R.device
+        grid = torch.zeros(len(counts), width, dtype=torch.long, device=device)
+        self.slot_R = self.stem_R * width + torch.tensor(slots, dtype=torch.long, device=device)
+        grid.view(-1)[self.slot_R] = torch.arange(len(stems), device=device)
         self.grid_JW = grid
+        self.dense = self.slot_R.tolist() == list(range(grid.numel()))  # every place taken, in order: no gathering
 
     def keep(self, rows: Tensor) -> None:
         """Drop all rows but these, and the stems that no row needs any more."""
@@ -62,26 +67,28 @@ class Stems:
             self.values = [values[stems] for values in self.values]
         self._lay_out()
 
+    def hidden(self) -> Tensor:
+        """What each row must not see [R, 1, T]."""
+        places_T = torch.arange(self.keys[0].shape[2], device=self.visible_R.device)
+        return (places_T[None, :] >= self.visible_R[:, None])[:, None]
+
     def scores(self, layer: int, query: Tensor) -> Tensor:
-        """Masked scores [R, H_kv, rep * w, T] of grouped queries [R, H_kv, rep * w, D]."""
-        keys = self.keys[layer]
-        stems, width = self.grid_JW.shape
-        heads, many, dim = query.shape[1:]
-        grid = query[self.grid_JW.view(-1)].view(stems, width, heads, many, dim).transpose(1, 2)
-        scores = grid.reshape(stems, heads, width * many, dim) @ keys.transpose(-1, -2)
-        scores = scores.view(stems, heads, width, many, -1).transpose(1, 2).reshape(stems * width, heads, many, -1)
-        hidden = torch.arange(keys.shape[2])[None, :] >= self.visible_R[:, None]
-        return scores[self.slot_R].float().masked_fill(hidden[:, None, None, :], -torch.inf)
+        """Scores [R, H_kv, rep * w, T] of grouped queries [R, H_kv, rep * w, D]."""
+        return self._meet(query, self.keys[layer].transpose(-1, -2))
 
     def mix(self, layer: int, weights: Tensor) -> Tensor:
         """Weighted values [R, H_kv, rep * w, D]."""
-        values = self.values[layer]
-        stems, width = self.grid_JW.shape
-        heads, many, length = weights.shape[1:]
-        grid = weights[self.grid_JW.view(-1)].view(stems, width, heads, many, length).transpose(1, 2)
-        mixed = grid.reshape(stems, heads, width * many, length) @ values
-        mixed = mixed.view(stems, heads, width, many, -1).transpose(1, 2).reshape(stems * width, heads, many, -1)
-        return mixed[self.slot_R]
+        return self._meet(weights, self.values[layer])
+
+    def _meet(self, rows: Tensor, stems: Tensor) -> Tensor:
+        """Product of what rows have [R, H_kv, M, X] with what their stems have [J, H_kv, X, Y]."""
+        count, width = self.grid_JW.shape
+        _, heads, many, inner = rows.shape
+        placed = rows if self.dense else rows[self.grid_JW.view(-1)]
+        placed = placed.view(count, width, heads, many, inner).transpose(1, 2)
+        product = placed.reshape(count, heads, width * many, inner) @ stems
+        product = product.view(count, heads, width, many, -1).transpose(1, 2).reshape(count * width, heads, many, -1)
+        return product if self.dense else product[self.slot_R]
 
 
 @dataclass(slots=True)
@@ -94,13 +101,15 @@ class Own:
     length: int = 0
 
     @classmethod
-    def empty(cls, rows: int, capacity: int, layers: int, heads: int, dim: int, dtype: torch.dtype) -> Own:
+    def empty(
+        cls, rows: int, capacity: int, layers: int, heads: int, dim: int, dtype: torch.dtype, device: torch.device
+    ) -> Own:
         """Room for `capacity` tokens a row."""
         shape = (rows, heads, capacity, dim)
         return cls(
-            [torch.zeros(shape, dtype=dtype) for _ in range(layers)],
-            [torch.zeros(shape, dtype=dtype) for _ in range(layers)],
-            torch.zeros(rows, capacity, dtype=torch.bool),
+            [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)],
+            [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)],
+            torch.zeros(rows, capacity, dtype=torch.bool, device=device),
         )
 
     def keep(self, rows: Tensor) -> None:
@@ -115,19 +124,21 @@ class Own:
         self.keys[layer][:, :, self.length : self.length + width] = keys
         self.values[layer][:, :, self.length : self.length + width] = values
 
-    def scores(self, layer: int, query: Tensor, width: int) -> Tensor:
-        """Masked scores [R, H_kv, rep * w, S]; `width` > 0: the last `width` tokens are the queries' own, causal."""
+    def hidden(self, width: int) -> Tensor:
+        """What each row must not see [R, max(w, 1), S]; the last `width` tokens are the queries' own, causal."""
         end = self.length + width
-        scores = (query @ self.keys[layer][:, :, :end].transpose(-1, -2)).float()
         hidden = ~self.valid_RS[:, None, :end].expand(-1, max(width, 1), -1)
         if width > 1:
-            future = torch.ones(width, width, dtype=torch.bool).triu(1)
             hidden = hidden.clone()
-            hidden[:, :, self.length :] |= future
+            hidden[:, :, self.length :] |= torch.ones(width, width, dtype=torch.bool, device=hidden.device).triu(1)
         if width:  # a padded query must see itself, or its softmax is NaN and spreads
-            hidden = hidden & ~torch.nn.functional.pad(torch.eye(width, dtype=torch.bool), (self.length, 0))
-        repeats = query.shape[2] // hidden.shape[1]
-        return scores.masked_fill(hidden.repeat(1, repeats, 1)[:, None], -torch.inf)
+            itself = torch.eye(width, dtype=torch.bool, device=hidden.device)
+            hidden = hidden & ~torch.nn.functional.pad(itself, (self.length, 0))
+        return hidden
+
+    def scores(self, layer: int, query: Tensor, width: int) -> Tensor:
+        """Scores [R, H_kv, rep * w, S]."""
+        return query @ self.keys[layer][:, :, : self.length + width].transpose(-1, -2)
 
     def mix(self, layer: int, weights: Tensor) -> Tensor:
         """Weighted values [R, H_kv, rep * w, D]."""
@@ -141,6 +152,7 @@ class Branches:
     tail: Own
     stems: Stems | None = None
     history: Own | None = None
+    _hidden: Tensor | None = field(default=None, init=False)
 
     def attend(self, layer: int, query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
         """Attention output [R, w, H, D] for queries [R, H, w, D] and the new keys and values [R, H_kv, w, D]."""
@@ -148,18 +160,33 @@ class Branches:
         groups = keys.shape[1]
         self.tail.append(layer, keys, values)
         grouped = (query * scale).reshape(rows, groups, -1, dim)
-        sources: list[tuple[Any, Tensor]] = []
+        scores = [source.scores(layer, grouped) for source in [self.stems] if source is not None]
+        scores += [source.scores(layer, grouped, 0) for source in [self._past()] if source is not None]
+        scores.append(self.tail.scores(layer, grouped, width))
+        if layer == 0:  # one mask serves all layers of a forward pass
+            self._hidden = self._mask(width, heads // groups)
+        assert self._hidden is not None
+        together = torch.cat(scores, dim=-1).float().masked_fill_(self._hidden, -torch.inf)
+        weights = torch.softmax(together, dim=-1).to(values.dtype)
+        parts = list(torch.split(weights, [one.shape[-1] for one in scores], dim=-1))
+        mixed = self.tail.mix(layer, parts.pop())
+        if self._past() is not None and self.history is not None:
+            mixed += self.history.mix(layer, parts.pop())
         if self.stems is not None:
-            sources.append((self.stems, self.stems.scores(layer, grouped)))
-        if self.history is not None and self.history.length:
-            sources.append((self.history, self.history.scores(layer, grouped, 0)))
-        sources.append((self.tail, self.tail.scores(layer, grouped, width)))
-        weights = torch.softmax(torch.cat([scores for _, scores in sources], dim=-1), dim=-1).to(values.dtype)
-        parts = torch.split(weights, [scores.shape[-1] for _, scores in sources], dim=-1)
-        mixed = torch.zeros_like(grouped)
-        for (source, _), part in zip(sources, parts, strict=True):
-            mixed += source.mix(layer, part)
+            mixed += self.stems.mix(layer, parts.pop())
         return mixed.view(rows, heads, width, dim).transpose(1, 2)
+
+    def _past(self) -> Own | None:
+        return self.history if self.history is not None and self.history.length else None
+
+    def _mask(self, width: int, repeats: int) -> Tensor:
+        """What is hidden [R, 1, rep * w, all], over the segments in their order."""
+        parts = [self.stems.hidden()] if self.stems is not None else []
+        past = self._past()
+        parts += [past.hidden(0)] if past is not None else []
+        parts.append(self.tail.hidden(width))
+        wide = torch.cat([part.expand(-1, width, -1) for part in parts], dim=-1)
+        return wide.repeat(1, repeats, 1)[:, None]
 
     def keep(self, rows: Tensor) -> None:
         """Drop all rows but these, everywhere."""
@@ -186,7 +213,7 @@ class StemWriter:
         self.keys.append(keys)
         self.values.append(values)
         width, length = query.shape[2], keys.shape[2]
-        mask = torch.ones(width, length, dtype=torch.bool).tril(length - width)
+        mask = torch.ones(width, length, dtype=torch.bool, device=keys.device).tril(length - width)
         output = torch.nn.functional.scaled_dot_product_attention(
             query, keys, values, attn_mask=mask, scale=scale, enable_gqa=True
         )
@@ -208,11 +235,18 @@ AttentionInterface.register(ATTENTION, _attention)
 AttentionMaskInterface.register(ATTENTION, _no_mask)
 
 
-def check_supported(config: Any) -> None:
-    """Raise ConfigError where branching would not be exact."""
+def check_supported(model: Any) -> None:
+    """Raise ConfigError where branching, or log-probabilities from the output head alone, would not be exact."""
+    config = model.config
     kinds: Sequence[str] = getattr(config, "layer_types", None) or ()
-    if any(kind != "full_attention" for kind in kinds):
+    window = getattr(config, "sliding_window", None) if not kinds else None
+    if window or any(kind != "full_attention" for kind in kinds):
         raise ConfigError(f"model: {config.model_type} has layers other than full attention; use another engine for it")
+    changes = [name for name in CHANGES_SCORES if getattr(config, name, None) not in (None, 1.0)]
+    if getattr(model.lm_head, "bias", None) is not None:
+        changes.append("a bias of the output head")
+    if changes:
+        raise ConfigError(f"model: {config.model_type} changes its scores ({', '.join(changes)}); use another engine")
 
 
 @contextmanager

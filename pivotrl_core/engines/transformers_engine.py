@@ -27,6 +27,7 @@ class Row:
     """One continuation being written. `uniforms` are its own random numbers, one a token."""
 
     uniforms: np.ndarray[Any, np.dtype[np.float64]]
+    temperature: float
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     done: bool = False
@@ -50,8 +51,8 @@ class TransformersEngine:
         self.stop_ids = frozenset(stop_ids)
         self.max_rows = max_rows
         self.count = TokenCount()
+        check_supported(self.model)
         config = self.model.config
-        check_supported(config)
         self.layers = int(config.num_hidden_layers)
         self.heads = int(config.num_key_value_heads)
         self.dim = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
@@ -81,15 +82,20 @@ class TransformersEngine:
                     stems.append(stem)
                     visible.append(len(prompt) - 1)
                     first.append([prompt[-1]])
+        visible_R = self.tensor(visible)
         branches = Branches(
-            self.own(len(rows), sampling.max_tokens), Stems(keys, values, torch.tensor(stems), torch.tensor(visible))
+            self.own(len(rows), sampling.max_tokens), Stems(keys, values, self.tensor(stems), visible_R)
         )
-        self.decode(branches, rows, torch.tensor(first), torch.tensor(visible), sampling)
+        self.decode(branches, rows, self.tensor(first), visible_R, sampling.max_tokens)
         return rows, owners
+
+    def tensor(self, numbers: Any) -> Tensor:
+        """Whole numbers as a tensor on the model's device."""
+        return torch.tensor(numbers, dtype=torch.long, device=self.model.device)
 
     def own(self, rows: int, capacity: int) -> Own:
         """Empty per-row storage that fits the model."""
-        return Own.empty(rows, capacity, self.layers, self.heads, self.dim, self.model.dtype)
+        return Own.empty(rows, capacity, self.layers, self.heads, self.dim, self.model.dtype, self.model.device)
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[list[Tensor], list[Tensor]]:
         """Keys and values [J, H_kv, T, D] a layer of the prompts; their common prefix is computed once."""
@@ -97,7 +103,7 @@ class TransformersEngine:
         prefix = None
         if lead:
             writer = StemWriter()
-            self.forward(writer, torch.tensor([prompts[0][:lead]]), torch.arange(lead)[None])
+            self.forward(writer, self.tensor([prompts[0][:lead]]), self.tensor([range(lead)]))
             prefix = (writer.keys, writer.values)
         rests = [list(p[lead:]) for p in prompts]
         self.count.prefilled += lead + sum(map(len, rests))
@@ -109,8 +115,8 @@ class TransformersEngine:
                 return empty.keys, empty.values
             return [k.expand(count, -1, -1, -1) for k in prefix[0]], [v.expand(count, -1, -1, -1) for v in prefix[1]]
         writer = StemWriter(prefix)
-        ids = torch.tensor([rest + [0] * (width - len(rest)) for rest in rests])
-        self.forward(writer, ids, (lead + torch.arange(width)).expand(len(rests), -1))
+        ids = self.tensor([rest + [0] * (width - len(rest)) for rest in rests])
+        self.forward(writer, ids, self.tensor(range(lead, lead + width)).expand(len(rests), -1))
         return writer.keys, writer.values
 
     def forward(self, branches: Branches | StemWriter, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
@@ -122,34 +128,38 @@ class TransformersEngine:
         return hidden
 
     def decode(
-        self, branches: Branches, rows: Sequence[Row], ids_R1: Tensor, positions_R: Tensor, sampling: SamplingConfig
+        self, branches: Branches, rows: Sequence[Row], ids_R1: Tensor, positions_R: Tensor, max_tokens: int
     ) -> None:
         """Write all rows to their end. `ids_R1` are the last prompt tokens, at `positions_R`."""
         live = list(range(len(rows)))
         self.count.turns += len(rows)
-        for _ in range(sampling.max_tokens):
+        for _ in range(max_tokens):
             branches.tail.valid_RS[:, branches.tail.length] = True
             hidden = self.forward(branches, ids_R1, positions_R[:, None])
             branches.tail.length += 1
-            ids = self.choose([rows[i] for i in live], hidden[:, -1], sampling)
+            ids = self.choose([rows[i] for i in live], hidden[:, -1])
             active = [at for at, i in enumerate(live) if not rows[i].done]
             if not active:
                 return
             ids_R1, positions_R = ids[:, None], positions_R + 1
             if len(active) < COMPACT_BELOW * len(live):
-                keep = torch.tensor(active)
+                keep = self.tensor(active)
                 branches.keep(keep)
                 live = [live[at] for at in active]
                 ids_R1, positions_R = ids_R1[keep], positions_R[keep]
 
-    def choose(self, rows: Sequence[Row], hidden_RH: Tensor, sampling: SamplingConfig) -> Tensor:
+    def choose(self, rows: Sequence[Row], hidden_RH: Tensor) -> Tensor:
         """Sample the next id of each row by inverse transform with the row's own random number; record it."""
-        logprobs_RV = torch.log_softmax(self.model.lm_head(hidden_RH).float() / (sampling.temperature or 1.0), dim=-1)
-        if sampling.temperature == 0.0:
-            ids = logprobs_RV.argmax(dim=-1)
-        else:
-            uniform = torch.tensor([0.0 if row.done else row.uniforms[len(row.ids)] for row in rows])
-            ids = inverse_transform(logprobs_RV, uniform)
+        device = hidden_RH.device
+        temperature_R = torch.tensor([row.temperature or 1.0 for row in rows], device=device)
+        logprobs_RV = torch.log_softmax(self.model.lm_head(hidden_RH).float() / temperature_R[:, None], dim=-1)
+        ids = logprobs_RV.argmax(dim=-1)
+        sampled = [at for at, row in enumerate(rows) if row.temperature > 0.0 and not row.done]
+        if sampled:
+            uniforms = [rows[at].uniforms[len(rows[at].ids)] for at in sampled]
+            uniform_R = torch.tensor(uniforms, dtype=torch.float64, device=device)
+            index = self.tensor(sampled)
+            ids[index] = inverse_transform(logprobs_RV[index], uniform_R)
         chosen = logprobs_RV.gather(1, ids[:, None])[:, 0].tolist()
         for row, token, logprob in zip(rows, ids.tolist(), chosen, strict=True):
             if not row.done:
@@ -162,7 +172,7 @@ class TransformersEngine:
 
 def new_row(seed: int, sampling: SamplingConfig) -> Row:
     """A row with its own random numbers, whatever batch it lands in."""
-    return Row(generator("engine", seed).random(sampling.max_tokens))
+    return Row(generator("engine", seed).random(sampling.max_tokens), sampling.temperature)
 
 
 def inverse_transform(logprobs_RV: Tensor, uniform_R: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ class Episode:
     """One episode as it was played: every turn's sample, the context in ids before each, and the score at the end."""
 
     task: Task
+    temperature: float
     samples: list[Sample] = field(default_factory=list)
     contexts: list[tuple[int, ...]] = field(default_factory=list)
     malformed: int = 0
@@ -37,36 +38,44 @@ class _Seat:
 
 
 @dataclass(frozen=True, slots=True)
+class _Job:
+    task: Task
+    sample: int
+    temperature: float
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodePlayer:
     """Plays episodes of one domain in batches of `parallel` conversations."""
 
     engine: TransformersEngine
     renderer: ChatRenderer
     domain: Domain
-    sampling: SamplingConfig
+    max_tokens: int
     max_turns: int
-    parallel: int = 50
+    parallel: int = 200
 
-    def play(self, tasks: Sequence[Task], seed_name: str, seed: int, samples: int = 1) -> list[Episode]:
-        """`samples` episodes of each task, in order; each turn's seed derives from its names alone."""
-        jobs = [(task, index) for task in tasks for index in range(samples)]
+    def play(self, tasks: Sequence[Task], temperatures: Sequence[float], seed_name: str, seed: int) -> list[Episode]:
+        """One episode of each task at each of the temperatures, in order; a turn's seed derives from its names alone."""
+        jobs = [_Job(task, index, temperature) for task in tasks for index, temperature in enumerate(temperatures)]
         episodes: list[Episode] = []
         for start in range(0, len(jobs), self.parallel):
             episodes += self._play_batch(jobs[start : start + self.parallel], seed_name, seed)
         return episodes
 
-    def _play_batch(self, jobs: Sequence[tuple[Task, int]], seed_name: str, seed: int) -> list[Episode]:
-        seats = [self._open(task) for task, _ in jobs]
-        episodes = [Episode(task) for task, _ in jobs]
+    def _play_batch(self, jobs: Sequence[_Job], seed_name: str, seed: int) -> list[Episode]:
+        seats = [self._open(job.task) for job in jobs]
+        episodes = [Episode(job.task, job.temperature) for job in jobs]
         states = [self.renderer.state_ids(seat.messages, seat.environment.tools) for seat in seats]
         opening = min(common_prefix(states), min(map(len, states)) - 1)  # a session reads at least one id of each
-        session = EpisodeSession(self.engine, states[0][:opening], len(jobs), self.sampling)
+        samplings = [SamplingConfig(job.temperature, self.max_tokens) for job in jobs]
+        session = EpisodeSession(self.engine, states[0][:opening], samplings)
         appended: list[Sequence[int] | None] = [state[opening:] for state in states]
         for turn in range(self.max_turns):
             for episode, ids, context in zip(episodes, appended, session.context, strict=True):
                 if ids is not None:
                     episode.contexts.append((*context, *ids))
-            seeds = [derive_seed(seed, seed_name, task.id, sample, turn) for task, sample in jobs]
+            seeds = [derive_seed(seed, seed_name, job.task.id, job.sample, turn) for job in jobs]
             replies = session.reply(appended, seeds)
             appended = [
                 self._answer(seat, episode, reply) if reply is not None else None

@@ -1,0 +1,1 @@
+"""Evaluation: benchmarks, statistics, drift, and the comparison of arms."""

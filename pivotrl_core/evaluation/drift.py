@@ -76,8 +76,9 @@ def score_texts(policy: Any, base: Any, sequences: Sequence[TargetSequence], row
     logprobs: list[float] = []
     base_logprobs: list[float] = []
     for part in split_sequences(sequences, row_tokens):
-        row = build_tree_row(part)
+        packed = build_tree_row(part)
         with policy() as model:
+            row = packed.to(model.device)
             hidden, head = row_hidden(model, row), model.lm_head.weight
             logprobs += _sums(hidden, head, row.targets_S, row.owner_S, len(part))
         with base() as model:
@@ -90,7 +91,7 @@ def score_texts(policy: Any, base: Any, sequences: Sequence[TargetSequence], row
 
 def _sums(hidden: Tensor, head: Tensor, targets_S: Tensor, owner_S: Tensor, count: int) -> list[float]:
     scores = token_logprobs_and_entropy(hidden, head, targets_S).logprobs_S
-    return torch.zeros(count, dtype=torch.float64).index_add(0, owner_S, scores.double()).tolist()
+    return torch.zeros(count, dtype=torch.float64, device=scores.device).index_add(0, owner_S, scores.double()).tolist()
 
 
 def action_order(scores: TextScores, groups: Sequence[int]) -> dict[str, float | None]:

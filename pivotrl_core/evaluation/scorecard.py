@@ -1,7 +1,8 @@
 """What evaluate left behind for each arm and seed, as per-item scores keyed by metric name.
 
-Metric names follow the reports: `eval/<domain>/success_greedy`, `eval/<domain>/success_t1`,
-`eval/<benchmark>-embedded/score`. Metrics without items (drift) are read from the reports as they are.
+Metric names follow the reports: `eval/<domain>/success_greedy`, `eval/<domain>/success_t1` (`eval/turns/accuracy_*`
+without an environment), `eval/<benchmark>-embedded/score`. Metrics without items (drift) are read from the reports as
+they are.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def read_evaluation(folder: Path) -> Evaluation:
     report = read_json(folder / "report.json")
     items: dict[str, dict[str, float]] = {}
     items.update(_benchmark_items(folder / "items.parquet"))
-    items.update(_episode_items(folder / "episodes.parquet", _domain(report)))
+    prefix = f"eval/{_domain(report)}"
+    items.update(_domain_items(folder / "episodes.parquet", "task_id", "success", f"{prefix}/success"))
+    items.update(_domain_items(folder / "turns.parquet", "candidate_id", "score", f"{prefix}/accuracy"))
     return Evaluation(str(report["arm"]), int(report["seed"]), report, items)
 
 
@@ -64,21 +67,21 @@ def _benchmark_items(path: Path) -> dict[str, dict[str, float]]:
     return out
 
 
-def _episode_items(path: Path, domain: str) -> dict[str, dict[str, float]]:
+def _domain_items(path: Path, item: str, score: str, metric: str) -> dict[str, dict[str, float]]:
+    """Scores of episodes or held-out turns, by metric (`<metric>_greedy`, `<metric>_t1`) and item."""
     frame = _frame(path)
     if frame is None or frame.empty:
         return {}
     out: dict[str, dict[str, float]] = {}
     for temperature, rows in frame.groupby("temperature", sort=True):
-        kind = "success_greedy" if float(str(temperature)) == 0.0 else "success_t1"
-        scores = rows["success"].astype(float).groupby(rows["task_id"].astype(str)).mean()
-        out[f"eval/{domain}/{kind}"] = {str(task): float(score) for task, score in scores.items()}
+        kind = "greedy" if float(str(temperature)) == 0.0 else "t1"
+        means = rows[score].astype(float).groupby(rows[item].astype(str)).mean()
+        out[f"{metric}_{kind}"] = {str(name): float(mean) for name, mean in means.items()}
     return out
 
 
 def _domain(report: Mapping[str, Json]) -> str:
-    names = [name.split("/")[1] for name in report.get("metrics", {}) if "/success_" in name]
-    return names[0] if names else "domain"
+    return str(report.get("domain") or "domain")
 
 
 def gather(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Scores]]:

@@ -101,8 +101,8 @@ def metric_label(metric: str) -> str:
     if metric in known:
         return known[metric]
     if is_in_domain(metric):
-        kind = {"success_greedy": "success, greedy", "success_t1": "success, t = 1"}
-        return f"{parts[1]} {kind.get(parts[2], parts[2].replace('_', ' '))}"
+        measure, _, temperature = parts[2].partition("_")
+        return f"{parts[1]} {measure}, {'t = 1' if temperature == 't1' else temperature}"
     return parts[1] if metric.endswith("/score") else metric.removeprefix("eval/")
 
 

@@ -11,7 +11,7 @@ Exact for models with full causal attention and rotary positions; not for slidin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -46,8 +46,12 @@ class TreeRow:
     @property
     def mask_NT(self) -> Bool[Tensor, "N T"]:
         """True where `unpack` places a target; T is the largest number of targets of a sequence."""
-        steps_T = torch.arange(int(self.lengths_N.max()))
+        steps_T = torch.arange(int(self.lengths_N.max()), device=self.lengths_N.device)
         return steps_T[None, :] < self.lengths_N[:, None]
+
+    def to(self, device: torch.device) -> TreeRow:
+        """The same row on the device of a model."""
+        return TreeRow(*(getattr(self, part.name).to(device) for part in fields(self)))
 
 
 def build_tree_row(sequences: Sequence[TargetSequence]) -> TreeRow:
@@ -93,11 +97,11 @@ def build_tree_row(sequences: Sequence[TargetSequence]) -> TreeRow:
 def attention_allowed(parent_L: Int[Tensor, " L"]) -> Bool[Tensor, "L L"]:
     """allowed[query, key]: the key is the query itself or one of its ancestors."""
     size = len(parent_L)
-    allowed_LL = torch.eye(size, dtype=torch.bool)
+    allowed_LL = torch.eye(size, dtype=torch.bool, device="cpu")  # one small step a node: not for an accelerator
     for node, parent in enumerate(parent_L.tolist()):
         if parent >= 0:
             allowed_LL[node] |= allowed_LL[parent]
-    return allowed_LL
+    return allowed_LL.to(parent_L.device)
 
 
 def attention_bias(row: TreeRow, dtype: torch.dtype = torch.float32) -> Float[Tensor, "1 1 L L"] | None:
@@ -106,10 +110,10 @@ def attention_bias(row: TreeRow, dtype: torch.dtype = torch.float32) -> Float[Te
     None for a single path, which plain causal attention already serves, faster.
     """
     size = len(row.parent_L)
-    if bool((row.parent_L == torch.arange(-1, size - 1)).all()):
+    if bool((row.parent_L == torch.arange(-1, size - 1, device=row.parent_L.device)).all()):
         return None
     allowed_LL = attention_allowed(row.parent_L)
-    bias_LL = torch.zeros(allowed_LL.shape, dtype=dtype)
+    bias_LL = torch.zeros(allowed_LL.shape, dtype=dtype, device=allowed_LL.device)
     return bias_LL.masked_fill(~allowed_LL, torch.finfo(dtype).min)[None, None]
 
 

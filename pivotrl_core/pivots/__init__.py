@@ -1,0 +1,1 @@
+"""Pivots: candidates, profiling, selection, pools. Selection and profiling meet only through the profile record."""

@@ -11,7 +11,8 @@ from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import CandidateDrop, extract_candidates
 from pivotrl_core.pivots.profile_record import write_candidates
 from pivotrl_core.pivots.tables import write_table
-from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, source_model, timed, write_report
+from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, timed, write_report
+from pivotrl_core.stages.models import source_model
 from pivotrl_core.trajectories.loading import load_trajectories, trajectory_files
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Candidate
@@ -33,9 +34,7 @@ def run_candidates(context: StageContext) -> None:
         files = trajectory_files(folder)
         unread = sorted(set(folder.rglob("*.*")) - set(files)) if folder.is_dir() else []
         if unread:
-            raise DataError(
-                f"{unread[0].name}: no reader takes such a file; convert it to .jsonl or .json"
-            )
+            raise DataError(f"{unread[0].name}: no reader takes such a file; convert it to .jsonl or .json")
         if not files:
             raise DataError(f"{PULLED}/train holds no trajectory file; check 'source' in params.yaml and pull again")
         loaded = load_trajectories(files, Limits(max_argument_bytes=data.max_argument_bytes), data.max_drop_share)

@@ -16,10 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pivotrl_core.config.inputs import BundledModel, FolderModel
 from pivotrl_core.config.tree import Config
-from pivotrl_core.files import file_digest, read_json, write_json
-from pivotrl_core.types import content_id
+from pivotrl_core.files import read_json, write_json
 
 SCHEMA_VERSION = 1
 BASE = Path("models/base")
@@ -87,29 +85,6 @@ def write_report(path: Path, stage: str, metrics: Mapping[str, float | None], **
     """Write a stage's report. A metric that is not a number is written as null, never as 0."""
     clean = {name: value if value is not None and value == value else None for name, value in metrics.items()}
     write_json(path, {"schema_version": SCHEMA_VERSION, "stage": stage, "metrics": clean, **rest})
-
-
-def source_model(context: StageContext) -> Path:
-    """Folder of the model that the configuration names."""
-    model = context.config.model
-    if isinstance(model, BundledModel):
-        from pivotrl_core.engines.bundled import bundled_model
-
-        return bundled_model(context.models)
-    if isinstance(model, FolderModel):
-        return Path(model.path).expanduser()
-    from huggingface_hub import snapshot_download
-
-    return Path(snapshot_download(model.repo, revision=model.revision))
-
-
-def policy_digest(folder: Path, base: Path) -> str:
-    """Identifies a policy's weights and tokenizer by the bytes of its files (and of the base that an adapter needs)."""
-    folders = [folder] if (folder / "config.json").exists() else [folder, base]
-    files = [
-        path for one in folders for path in sorted(one.iterdir()) if path.suffix in (".json", ".safetensors", ".jinja")
-    ]
-    return content_id([[path.name, file_digest(path)] for path in files])
 
 
 def read_report(path: Path) -> dict[str, Any]:

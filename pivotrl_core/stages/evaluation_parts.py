@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,11 +26,9 @@ from pivotrl_core.pivots.profile_record import read_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.seeding import derive_seed, generator
 from pivotrl_core.stages.context import CANDIDATES, StageContext
+from pivotrl_core.stages.subject import Subject
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.types import Candidate, Split
-
-if TYPE_CHECKING:
-    from pivotrl_core.stages.evaluate import Subject
 
 Found = tuple[dict[str, float | None], dict[str, Any]]
 TASK_SEED = 7  # of evaluation tasks: the same for all arms and seeds, so that they can be compared in pairs
@@ -60,26 +58,25 @@ def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
     settings = subject.config.evaluate
     domain = get_domain(source.domain)
     tasks = domain.tasks(Split(settings.split), settings.episodes, TASK_SEED)
+    temperatures = {"greedy": 0.0, "t1": settings.sampled_temperature}
+    player = EpisodePlayer(subject.engine, subject.renderer, domain, settings.max_tokens, settings.max_turns)
+    played = player.play(tasks, list(temperatures.values()), "evaluate", subject.seed)
+    rows = [_episode_columns(episode) for episode in played]
     metrics: dict[str, float | None] = {}
-    rows: list[dict[str, Any]] = []
-    for name, temperature in (("greedy", 0.0), ("t1", settings.sampled_temperature)):
-        sampling = SamplingConfig(temperature, settings.max_tokens)
-        player = EpisodePlayer(subject.engine, subject.renderer, domain, sampling, settings.max_turns)
-        episodes = player.play(tasks, f"evaluate-{name}", subject.seed)
-        rows += [_episode_columns(episode, temperature) for episode in episodes]
-        count = len(episodes)
-        metrics[f"eval/{source.domain}/success_{name}"] = sum(e.score.success for e in episodes) / count
-        metrics[f"eval/{source.domain}/turns_{name}"] = sum(len(e.samples) for e in episodes) / count
-        metrics[f"eval/{source.domain}/malformed_{name}"] = sum(e.malformed for e in episodes) / count
-        print(f"evaluate: {count} episodes, {name}: {metrics[f'eval/{source.domain}/success_{name}']:.3f}", flush=True)
+    for name, temperature in temperatures.items():
+        own = [row for row in rows if row["temperature"] == temperature]
+        for metric in ("success", "turns", "malformed", "tool_errors"):
+            metrics[f"eval/{source.domain}/{metric}_{name}"] = sum(row[metric] for row in own) / len(own)
+        success = metrics[f"eval/{source.domain}/success_{name}"]
+        print(f"evaluate: {len(own)} episodes, {name}: success {success:.3f}", flush=True)
     write_table(out / "episodes.parquet", "episodes", EPISODE_SCHEMA, rows)
     return metrics, {"domain": source.domain, "split": settings.split}
 
 
-def _episode_columns(episode: Episode, temperature: float) -> dict[str, Any]:
+def _episode_columns(episode: Episode) -> dict[str, Any]:
     components = episode.score.components
     return {
-        "task_id": episode.task.id, "family": episode.task.family, "temperature": temperature,
+        "task_id": episode.task.id, "family": episode.task.family, "temperature": episode.temperature,
         "success": episode.score.success, "turns": len(episode.samples), "malformed": episode.malformed,
         "tool_errors": int(components.get("tool_errors", 0)), "ending": str(components.get("ending", "")),
     }  # fmt: skip

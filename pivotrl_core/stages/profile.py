@@ -12,7 +12,8 @@ from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, write_rollouts
-from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, policy_digest, timed, write_report
+from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.models import policy_digest
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.types import Candidate, Split, content_id
 

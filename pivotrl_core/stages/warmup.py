@@ -13,7 +13,8 @@ from pivotrl_core.engines.model import POINTER, prepare_torch
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import write_json
 from pivotrl_core.grpo.prefix_tree import TargetSequence
-from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, source_model, timed, write_report
+from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.models import source_model
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy

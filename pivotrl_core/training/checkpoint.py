@@ -94,7 +94,9 @@ def _load(optimiser: Optimiser, tensors: dict[str, Tensor]) -> None:
         for index, master in enumerate(optimiser.policy.masters):
             master.copy_(tensors[f"master.{index:05d}"])
             prefix = f"adam.{index:05d}."
-            moments = {n.removeprefix(prefix): t.clone() for n, t in tensors.items() if n.startswith(prefix)}
+            own = {name.removeprefix(prefix): t.clone() for name, t in tensors.items() if name.startswith(prefix)}
+            # AdamW counts steps on the CPU and keeps its moments beside the parameter.
+            moments = {name: t.to(master.device) if t.dim() else t for name, t in own.items()}
             if moments:
                 optimiser.adam.state[master] = moments
     torch.set_rng_state(tensors["rng"])

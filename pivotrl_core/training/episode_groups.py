@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pivotrl_core.config.arms import E2ETrain
 from pivotrl_core.config.inputs import EmbeddedSource, TrajectorySource
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.protocol import SamplingConfig, TokenCount
+from pivotrl_core.engines.protocol import TokenCount
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.environments.episodes import EpisodePlayer
 from pivotrl_core.environments.protocol import Task
@@ -39,10 +39,9 @@ class EpisodeGroups:
         self.engine = engine
         self.config = config
         self.seed = seed
-        sampling = SamplingConfig(config.temperature, config.max_tokens)
         domain = get_domain(source.domain)
         self.player = EpisodePlayer(
-            engine, renderer, domain, sampling, config.max_turns, config.prompts_per_step * config.group_size
+            engine, renderer, domain, config.max_tokens, config.max_turns, config.prompts_per_step * config.group_size
         )
         seen = {str(candidate.metadata.get("task_id", "")) for candidate in pool}
         tasks = domain.tasks(Split.TRAIN, source.trajectories, source.seed)
@@ -62,5 +61,5 @@ class EpisodeGroups:
         for position in range(step * self.config.prompts_per_step, (step + 1) * self.config.prompts_per_step):
             order = generator(self.seed, "task-order", position // size).permutation(size)
             tasks.append(self.tasks[int(order[position % size])])
-        episodes = self.player.play(tasks, f"e2e-{step}", self.seed, samples=G)
+        episodes = self.player.play(tasks, [self.config.temperature] * G, f"e2e-{step}", self.seed)
         return [EpisodeGroup(tuple(episodes[i : i + G])) for i in range(0, len(episodes), G)]

@@ -119,8 +119,8 @@ def split_rows(members: Sequence[Member], max_tokens: int) -> list[list[Member]]
 
 
 def padded_lines(lines: Sequence[Sequence[float]], mask_NT: Tensor) -> Tensor:
-    """Numbers per member as one padded line each (0 at padding)."""
-    padded = torch.zeros(mask_NT.shape)
+    """Numbers per member as one padded line each (0 at padding), on the mask's device."""
+    padded = torch.zeros(mask_NT.shape, device="cpu")
     for index, line in enumerate(lines):
-        padded[index, : len(line)] = torch.tensor(line)
-    return padded
+        padded[index, : len(line)] = torch.tensor(line, device="cpu")
+    return padded.to(mask_NT.device)

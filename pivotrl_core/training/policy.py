@@ -1,7 +1,7 @@
 """A policy that trains: LoRA factors on frozen weights, or all parameters; either way with fp32 master weights.
 
-The reference policy pi_0 of the KL term is the same model with its adapter off, where training starts from pi_0 itself;
-a second adapter or a copy of the model otherwise.
+The reference policy pi_0 of the KL term is the policy that training starts from, which is also the one that was
+profiled: the same model with its adapter off where the adapter is fresh, a frozen copy otherwise.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ from torch import Tensor
 
 from pivotrl_core.config.arms import LoRA, Parameters
 from pivotrl_core.config.stages import ComputeConfig
-from pivotrl_core.engines.model import ADAPTER, load_model, resolve_folder
+from pivotrl_core.engines.branches import check_supported
+from pivotrl_core.engines.model import ADAPTER, load_model, load_policy, resolve_folder
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.training.saving import save_adapter, save_model
 
-TRAINED = "default"
+
+def inner_model(model: Any) -> Any:
+    """The causal language model itself, with any adapters inside its layers."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 class TrainablePolicy:
@@ -35,12 +40,17 @@ class TrainablePolicy:
 
     def __init__(self, start: Path, base: Path, parameters: Parameters, compute: ComputeConfig, seed: int) -> None:
         self.compute = compute
+        self.start = start
         self.base = base
         self.kind = parameters.kind
         has_adapter = (start / ADAPTER).exists()
+        self.fresh = isinstance(parameters, LoRA) and not has_adapter
+        if self.fresh and resolve_folder(start) != resolve_folder(base):
+            raise ConfigError(f"{start}: an adapter is relative to the base policy; train all parameters from here")
         loaded = load_model(resolve_folder(base if has_adapter else start), compute)
         self.tokenizer = loaded.tokenizer
         self.model: Any = loaded.model
+        check_supported(self.model)
         torch.manual_seed(seed)
         if isinstance(parameters, LoRA):
             self._attach(parameters, start if has_adapter else None)
@@ -75,7 +85,7 @@ class TrainablePolicy:
     @property
     def inner(self) -> Any:
         """The causal language model itself, with any adapters inside its layers."""
-        return self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+        return inner_model(self.model)
 
     def hidden(self, ids_1L: Tensor, positions_1L: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """Hidden states [L, D] after the final norm, of one row."""
@@ -91,14 +101,14 @@ class TrainablePolicy:
 
     @contextmanager
     def reference(self) -> Iterator[Any]:
-        """The base policy pi_0, without gradient: its inner model."""
+        """The reference policy pi_0, without gradient: its inner model."""
         with torch.no_grad():
-            if self.kind == "lora":
+            if self.fresh:
                 with self.model.disable_adapter():
                     yield self.inner
                 return
             if self._reference is None:
-                self._reference = load_model(resolve_folder(self.base), self.compute).model
+                self._reference = inner_model(load_policy(self.start, self.base, self.compute).model)
             yield self._reference
 
     def collect_gradients(self) -> None:

@@ -1,10 +1,11 @@
 """GRPO: the loop. Sample G actions at each of B pivots, verify, normalise in the group, one clipped step.
 
 Groups of whole episodes (the end-to-end baseline) go through the same loop. The mathematics is in `grpo/`; this file
-decides which samples train, in which rows, and what is recorded. Source: PivotRL, arXiv 2603.21383, equations 4 and 5.
+decides which samples train, in which rows, and what is recorded. Source: PivotRL, arXiv 2603.21383.
 
 Invariants: samples derive from (seed, step, candidate, index), so a resumed run draws what the uninterrupted one would;
 groups are known by their place in the batch, never by comparing prompts; ids that were sampled are the ids trained on.
+Bookkeeping (rewards, advantages, weights) stays on the CPU; each row goes to the model's device.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pivotrl_core.config.arms import PolicyGradient
 from pivotrl_core.engines.protocol import TokenCount
 from pivotrl_core.errors import TrainingError
 from pivotrl_core.grpo.advantages import group_advantages, zero_variance_B
-from pivotrl_core.grpo.choices import KLEstimator
+from pivotrl_core.grpo.choices import AdvantageNormalisation, KLEstimator
 from pivotrl_core.grpo.kl import kl_estimate, kl_term
 from pivotrl_core.grpo.loss import ClipConfig, RatioRecord, policy_loss, weighted_sum
 from pivotrl_core.grpo.metrics import group_metrics, ratio_metrics, token_metrics
@@ -102,35 +103,45 @@ def train_step(
 ) -> dict[str, float]:
     """One batch of groups: advantages, `updates_per_step` clipped updates, metrics."""
     rewards_BG = torch.tensor([group.rewards for group in groups], dtype=torch.float64)
-    shaped_BG = rewards_BG
-    if config.kl.weight > 0 and config.kl.estimator is KLEstimator.K1:
-        shaped_BG = rewards_BG - config.kl.weight * _divergence(policy, groups, config, row_tokens)
-    advantages_BG = group_advantages(shaped_BG, config.advantage, config.baseline)
+    advantages_BG = group_advantages(rewards_BG, config.advantage, config.baseline)
     lengths_BG = torch.tensor([group.lengths for group in groups])
+    k1_BG = _divergence(policy, groups, config, row_tokens) if _has_kl_reward(config) else None
+    if k1_BG is not None:
+        # Not divided by a deviation: near the reference it would be that of rounding, and the noise would count as 1.
+        pull_BG = group_advantages(-config.kl.weight * k1_BG, AdvantageNormalisation.NONE, config.baseline)
+        advantages_BG = advantages_BG + pull_BG
     metrics = group_metrics(rewards_BG, advantages_BG, lengths_BG)
-    teaches_B = ~zero_variance_B(shaped_BG)
+    teaches_B = ~zero_variance_B(rewards_BG)
     if not bool(teaches_B.any()):
         _note_idle(progress)
         return metrics
     progress.counters["idle_steps"] = 0
     totals = _Totals()
     computed = 0
+    old: list[Tensor] = []
     for update in range(config.updates_per_step):
         # One update on fresh samples: the ratio is 1 by construction, up to the engine's rounding.
-        totals = _accumulate(policy, groups, advantages_BG, teaches_B, config, row_tokens)
+        totals = _accumulate(policy, groups, advantages_BG, teaches_B, config, row_tokens, old)
         computed += totals.computed
         norm = optimiser.update(progress.step * config.updates_per_step + update)
         metrics["train/grad_norm"] = norm
     metrics |= ratio_metrics(totals.ratios)
     metrics |= token_metrics(totals.entropy, totals.kl, totals.tokens)
+    if k1_BG is not None:
+        metrics["train/kl"] = float(k1_BG.sum() / lengths_BG.sum())
     metrics["train/loss"] = totals.loss
     progress.counters["trained_tokens"] = progress.counters.get("trained_tokens", 0) + computed
     return metrics
 
 
 def _has_kl_term(config: PolicyGradient) -> bool:
-    """Whether the loss has a KL term. k1 has no gradient of its own as one: it is subtracted from rewards instead."""
+    """Whether the loss has a KL term. k1 has no gradient of its own as one: it acts through the advantages instead."""
     return config.kl.weight > 0 and config.kl.estimator is not KLEstimator.K1
+
+
+def _has_kl_reward(config: PolicyGradient) -> bool:
+    """Whether k1 is subtracted from what a sample is worth."""
+    return config.kl.weight > 0 and config.kl.estimator is KLEstimator.K1
 
 
 @torch.no_grad()
@@ -140,7 +151,7 @@ def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: Policy
     ones_G = torch.ones(result_BG.shape[1])
     members = [one for index, group in enumerate(groups) for one in group.members(index, ones_G)]
     for part in split_rows(members, row_tokens):
-        row = build_tree_row([member.sequence for member in part])
+        row = build_tree_row([member.sequence for member in part]).to(policy.inner.device)
         with policy.reference() as reference:
             reference_NT, _ = score_row(reference, row, config.temperature)
         sampled_NT = padded_lines([member.logprobs for member in part], row.mask_NT)
@@ -168,13 +179,17 @@ def _accumulate(
     teaches_B: Tensor,
     config: PolicyGradient,
     row_tokens: int,
+    old: list[Tensor],
 ) -> _Totals:
-    """Gradient of the batch's loss, row by row, with weights that are fixed over the whole batch."""
+    """Gradient of the batch's loss, row by row, with weights that are fixed over the whole batch.
+
+    `old` keeps each row's log-probabilities at the weights that sampled: the first update of a step fills it.
+    """
     size = advantages_BG.shape[1]
     lengths_N = torch.tensor([length for group in groups for length in group.lengths])
     group_N = torch.arange(len(groups)).repeat_interleave(size)
-    # Without a KL or entropy term a group of equal rewards moves nothing: left out of the mean, it costs nothing.
-    regularised = _has_kl_term(config) or config.entropy_weight > 0
+    # Without KL or entropy a group of equal rewards moves nothing: left out of the mean, it costs nothing.
+    regularised = config.kl.weight > 0 or config.entropy_weight > 0
     counted_B = torch.ones_like(teaches_B) if regularised else teaches_B
     weights_BG = sequence_weights(
         lengths_N, group_N, config.loss, config.max_tokens, counted_B.repeat_interleave(size)
@@ -187,23 +202,34 @@ def _accumulate(
         for member in group.members(index, advantages_BG[index])
         if regularised or member.advantage != 0.0
     ]
-    for row in split_rows(members, row_tokens):
-        _backward(policy, row, weights_BG, config, totals)
+    for index, part in enumerate(split_rows(members, row_tokens)):
+        logprobs_NT = _backward(policy, part, weights_BG, config, totals, old[index] if index < len(old) else None)
+        if index == len(old):
+            old.append(logprobs_NT)
     return totals
 
 
 def _backward(
-    policy: TrainablePolicy, members: Sequence[Member], weights_BG: Tensor, config: PolicyGradient, totals: _Totals
-) -> None:
-    row = build_tree_row([member.sequence for member in members])
+    policy: TrainablePolicy,
+    members: Sequence[Member],
+    weights_BG: Tensor,
+    config: PolicyGradient,
+    totals: _Totals,
+    old_NT: Tensor | None,
+) -> Tensor:
+    """Add one row's gradient. Returns the row's log-probabilities [N, T] before the update."""
+    device = policy.inner.device
+    row = build_tree_row([member.sequence for member in members]).to(device)
     mask_NT = row.mask_NT
-    many_N = torch.tensor([member.multiplicity for member in members])
-    advantages_N = torch.tensor([member.advantage for member in members])
-    weights_N = torch.stack([weights_BG[member.group, member.first] for member in members])
+    many_N = torch.tensor([member.multiplicity for member in members], device=device)
+    advantages_N = torch.tensor([member.advantage for member in members], device=device)
+    weights_N = torch.stack([weights_BG[member.group, member.first] for member in members]).to(device)
     logprobs_NT, entropy_NT = score_row(policy.inner, row, config.temperature)
     result = policy_loss(
-        logprobs_NT, advantages_N, mask_NT, weights_N, ClipConfig(config.clip.low, config.clip.high, config.ratio),
-        sampled_logprobs_NT=padded_lines([member.logprobs for member in members], mask_NT), multiplicity_N=many_N,
+        logprobs_NT, advantages_N, mask_NT, weights_N,
+        ClipConfig(config.clip.low, config.clip.high, config.ratio, config.truncation_cap),
+        sampled_logprobs_NT=padded_lines([member.logprobs for member in members], mask_NT),
+        old_logprobs_NT=old_NT if config.truncation_cap is not None else None, multiplicity_N=many_N,
     )  # fmt: skip
     loss = result.loss
     if config.entropy_weight > 0:
@@ -222,3 +248,4 @@ def _backward(
     totals.tokens += float((mask_NT.sum(dim=1) * many_N).sum())
     totals.loss += float(loss.detach())
     totals.computed += len(row.input_ids_L)
+    return logprobs_NT.detach()

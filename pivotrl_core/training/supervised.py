@@ -96,9 +96,10 @@ def _accumulate(policy: TrainablePolicy, sequences: Sequence[TargetSequence], ro
     total = sum(len(sequence.places) for sequence in sequences)
     loss_sum, computed = 0.0, 0
     for part in split_sequences(sequences, row_tokens):
-        row = build_tree_row(part)
+        row = build_tree_row(part).to(policy.inner.device)
         logprobs_NT, _ = score_row(policy.inner, row)
-        loss = -weighted_sum(logprobs_NT, row.mask_NT, torch.full((len(part),), 1.0 / total))
+        weights_N = torch.full((len(part),), 1.0 / total, device=logprobs_NT.device)
+        loss = -weighted_sum(logprobs_NT, row.mask_NT, weights_N)
         loss.backward()  # type: ignore[no-untyped-call]
         policy.collect_gradients()
         loss_sum += float(loss.detach())

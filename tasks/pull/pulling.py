@@ -120,7 +120,7 @@ def _gone(previous: Manifest | None, objects: Sequence[SourceObject], target: Pa
     for file in gone:
         if not file.is_intact(target):
             reason = "is damaged or missing and its source is gone"
-            raise DataError(f"{target / file.path} {reason}: restore it (`dvc checkout`) or pull with prune")
+            raise DataError(f"{target / file.path} {reason}: restore it (`dvc checkout`) or `pivotrl pull --prune`")
     return gone
 
 

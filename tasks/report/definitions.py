@@ -59,11 +59,14 @@ EVAL = (
     Definition("eval/<d>/success_greedy", "episodes whose final state and answers are right / all, greedy", "share",
                "above base"),
     Definition("eval/<d>/success_t1", "the same, sampled at temperature 1", "share", "above base"),
+    Definition("eval/turns/accuracy_greedy", "without an environment: held-out turns that the functional verifier "
+               "accepts / all, greedy", "share", "above base"),
+    Definition("eval/turns/accuracy_t1", "the same, sampled at temperature 1", "share", "above base"),
     Definition("eval/<b>-embedded/score", "mean score over the project's own items (not the official set)", "share",
                "not below base"),
     Definition("eval/<b>-embedded/parse_failure_rate", "answers with nothing to extract / all", "share", "below 0.2"),
     Definition("eval/ood-embedded/mean", "unweighted mean of the benchmarks' scores", "share", "not below base"),
-    Definition("eval/drift/kl_neutral", "mean over tokens of KL(pi_base || pi) on neutral text", "nats", "below 0.02"),
+    Definition("eval/drift/kl_neutral", "mean over tokens of KL(pi || pi_base) on neutral text", "nats", "below 0.02"),
     Definition("eval/drift/kl_instructions", "the same, on answers to instructions", "nats", "below 0.1"),
     Definition("eval/drift/kl_other_turns", "the same, at turns outside the pool", "nats", "below 0.1"),
     Definition("eval/drift/order_agreement", "pairs of alternative actions that pi and base order alike / all pairs",
@@ -76,7 +79,8 @@ COST = (
     Definition("cost/rollout_turns", "assistant turns sampled", "turns", "compare at equal success"),
     Definition("cost/generated_tokens", "tokens sampled", "tokens", "-"),
     Definition("cost/prefilled_tokens", "prompt tokens computed for sampling", "tokens", "-"),
-    Definition("cost/trained_tokens", "tokens that entered a loss", "tokens", "-"),
+    Definition("cost/trained_tokens", "tokens of all training passes: nodes of the packed rows, states included, each "
+               "shared prefix once", "tokens", "-"),
     Definition("cost/profiling_turns", "rollout turns of the profile that the pool was selected from", "turns",
                "counted in every total"),
 )  # fmt: skip

@@ -153,21 +153,35 @@ def test_the_inverse_transform_never_leaves_the_support() -> None:
     assert inverse_transform(logprobs, uniforms).tolist() == [1, 1, 2, 2]
 
 
-def test_layers_that_are_not_full_attention_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("key", "value", "fault"),
+    [
+        ("layer_types", ["full_attention", "sliding_attention", "full_attention"], "full attention"),
+        ("final_logit_softcapping", 30.0, "final_logit_softcapping"),
+        ("logits_scaling", 8.0, "logits_scaling"),
+    ],
+)
+def test_a_model_that_computes_otherwise_is_refused(key: str, value: object, fault: str) -> None:
     model = tiny_model("qwen3")
-    model.config.layer_types = ["full_attention", "sliding_attention"]
+    setattr(model.config, key, value)
+    with pytest.raises(ConfigError, match=fault):
+        TransformersEngine(model, [EOS])
+
+
+def test_a_window_without_a_list_of_layers_is_refused() -> None:
+    model = tiny_model("llama")
+    model.config.sliding_window = 64
     with pytest.raises(ConfigError, match="full attention"):
         TransformersEngine(model, [EOS])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_a_session_equals_sampling_each_turn_from_its_full_context(kind: str, temperature: float) -> None:
+def test_a_session_equals_sampling_each_turn_from_its_full_context(kind: str) -> None:
     model = tiny_model(kind)
     engine = TransformersEngine(model, list(range(0, 320, 9)))
-    sampling = SamplingConfig(temperature, 6)
     rows = 5
-    session = EpisodeSession(engine, STEM, rows, sampling)
+    samplings = [SamplingConfig(temperature, 6) for temperature in (0.0, 1.0, 1.0, 0.7, 0.0)]
+    session = EpisodeSession(engine, STEM, samplings)
     contexts = [STEM] * rows
     draw = np.random.default_rng(4)
     # Unequal widths; the second conversation ends after the first turn, the fifth after the second.
@@ -179,25 +193,25 @@ def test_a_session_equals_sampling_each_turn_from_its_full_context(kind: str, te
         assert {row for row, reply in enumerate(replies) if reply is not None} == playing
         for row in sorted(playing):
             context = (*contexts[row], *appended[row])
-            ((expected,),) = engine.sample([Request("x", context, (seeds[row],))], sampling)
+            ((expected,),) = engine.sample([Request("x", context, (seeds[row],))], samplings[row])
             reply = replies[row]
             assert reply is not None
             assert (reply.ids, reply.finish) == (expected.ids, expected.finish)
-            assert_logprobs(model, context, reply)
+            assert_logprobs(model, context, reply, samplings[row].temperature or 1.0)
             contexts[row] = (*context, *reply.ids)
             assert tuple(session.context[row]) == contexts[row]
 
 
 def test_a_session_may_begin_with_nothing_in_common() -> None:
     engine = TransformersEngine(tiny_model("llama"), [EOS])
-    replies = EpisodeSession(engine, (), 2, GREEDY).reply([(5, 6), (7,)], [0, 1])
+    replies = EpisodeSession(engine, (), [GREEDY] * 2).reply([(5, 6), (7,)], [0, 1])
     expected = engine.sample(requests([(5, 6), (7,)]), GREEDY)
     assert [reply and reply.ids for reply in replies] == [sample.ids for (sample,) in expected]
 
 
 def test_a_session_computes_every_token_once() -> None:
     engine = TransformersEngine(tiny_model("llama"), [EOS])
-    session = EpisodeSession(engine, STEM, 2, SamplingConfig(1.0, 4))
+    session = EpisodeSession(engine, STEM, [SamplingConfig(1.0, 4)] * 2)
     session.reply([(20, 21, 22), (30,)], [0, 1])
     generated = engine.count.generated
     assert (engine.count.prefilled, engine.count.turns) == (len(STEM) + 2, 2)

@@ -12,8 +12,10 @@ import pytest
 import torch
 
 from pivotrl_core.config.arms import FullParameters, GRPOTrain, KLConfig, LoRA, OptimiserConfig
+from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation.drift import continuation, score_texts
 from pivotrl_core.training.checkpoint import Progress
 from pivotrl_core.training.groups import PivotGroup
@@ -54,7 +56,7 @@ def sample(policy: TrainablePolicy, settings: GRPOTrain, step: int = 0) -> list[
 
 def without_lesson(groups: list[PivotGroup]) -> list[PivotGroup]:
     """Rewards so nearly equal that, unnormalised, they move nothing: what is left is the regulariser."""
-    return [replace(group, rewards=(1e-9, *[0.0] * (len(group.rewards) - 1))) for group in groups]
+    return [replace(group, rewards=(1e-12, *[0.0] * (len(group.rewards) - 1))) for group in groups]
 
 
 def update(policy: TrainablePolicy, groups: list[PivotGroup], settings: GRPOTrain, rows: int = 400) -> dict[str, float]:
@@ -74,9 +76,7 @@ def divergence(policy: TrainablePolicy, groups: list[PivotGroup]) -> float:
 
 
 @KINDS
-def test_the_step_does_not_depend_on_how_rows_are_packed(
-    parameters: LoRA | FullParameters, tiny_llama: Path
-) -> None:
+def test_the_step_does_not_depend_on_how_rows_are_packed(parameters: LoRA | FullParameters, tiny_llama: Path) -> None:
     settings = config(kl=KLConfig(weight=0.1), entropy_weight=0.01)
     results = []
     for rows in (1, 150, 100_000):
@@ -104,15 +104,56 @@ def test_the_kl_to_the_reference_is_zero_at_the_start(parameters: LoRA | FullPar
 
 @KINDS
 @pytest.mark.parametrize("estimator", ["k2", "k3"])
-def test_the_kl_term_pulls_a_policy_back(
-    estimator: str, parameters: LoRA | FullParameters, tiny_llama: Path
-) -> None:
+def test_the_kl_term_pulls_a_policy_back(estimator: str, parameters: LoRA | FullParameters, tiny_llama: Path) -> None:
     settings = config(kl=KLConfig.model_validate({"weight": 1.0, "estimator": estimator}), advantage="none")
     policy = new_policy(tiny_llama, parameters, moved=0.05)
     groups = without_lesson(sample(policy, settings))
     before = divergence(policy, groups)
     assert update(policy, groups, settings)["train/kl"] > 0.01
     assert divergence(policy, groups) < 0.95 * before
+
+
+@KINDS
+def test_a_policy_that_starts_from_an_adapter_is_anchored_there(
+    parameters: LoRA | FullParameters, tiny_llama: Path, tmp_path: Path
+) -> None:
+    # pi_0 is the policy that was profiled and that training starts from, not the model below its adapter.
+    new_policy(tiny_llama, LOW_RANK, moved=0.05).save(tmp_path)
+    policy = TrainablePolicy(tmp_path, tiny_llama, parameters, COMPUTE, seed=3)
+    settings = config(kl=KLConfig(weight=1.0))
+    groups = sample(policy, settings)
+    assert divergence(policy, groups) == pytest.approx(0.0, abs=1e-6)
+    assert update(policy, groups, settings)["train/kl"] == pytest.approx(0.0, abs=1e-6)
+    assert divergence(policy, groups) > 1e-5
+
+
+def test_a_fresh_adapter_on_anything_but_the_base_policy_is_refused(tiny_llama: Path, tmp_path: Path) -> None:
+    new_policy(tiny_llama, FULL, moved=0.05).save(tmp_path)
+    with pytest.raises(ConfigError, match="relative to the base policy"):
+        TrainablePolicy(tmp_path, tiny_llama, LOW_RANK, COMPUTE, seed=3)
+
+
+def test_k1_in_the_reward_pulls_a_policy_back(tiny_llama: Path) -> None:
+    # k1 has no gradient as a loss term; subtracted from the rewards it works through the samples, so it takes a few.
+    settings = config(rate=3e-3, kl=KLConfig.model_validate({"weight": 1.0, "estimator": "k1"}), advantage="none")
+    policy = new_policy(tiny_llama, LOW_RANK, moved=0.1)
+    text = sample(policy, settings)
+    before = divergence(policy, text)
+    for step in range(8):
+        metrics = update(policy, without_lesson(sample(policy, settings, step)), settings)
+        assert metrics["train/kl"] > 0.0
+    assert divergence(policy, text) < 0.8 * before
+
+
+@pytest.mark.parametrize("advantage", ["none", "group_std"])
+def test_k1_at_the_reference_itself_adds_no_noise(advantage: str, tiny_llama: Path) -> None:
+    # The engine's rounding is all there is between policy and reference: dividing by its deviation would blow it up.
+    kl = KLConfig.model_validate({"weight": 1.0, "estimator": "k1"})
+    settings = config(kl=kl, advantage=advantage)
+    bf16 = ComputeConfig(threads=1, dtype="bfloat16")
+    policy = TrainablePolicy(tiny_llama, tiny_llama, LOW_RANK, bf16, seed=3)
+    groups = without_lesson(sample(policy, settings))
+    assert update(policy, groups, settings)["train/advantage_abs_mean"] < 0.1
 
 
 def test_without_a_kl_weight_there_is_no_reference_pass_and_no_pull(tiny_llama: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +209,7 @@ def test_rows_keep_the_order_and_the_limit(row_tokens: int) -> None:
     rows = split_sequences(sequences, row_tokens)
     assert [len(row) for row in rows] == [len(row) for row in plan]
     assert all(len(row) == 1 or len(build_tree_row(row).input_ids_L) <= row_tokens for row in rows)
-    for row, after in zip(rows, rows[1:], strict=False):  # no row ends before it has to
+    for row, after in itertools.pairwise(rows):  # no row ends before it has to
         assert len(build_tree_row([*row, after[0]]).input_ids_L) > row_tokens
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,7 +54,7 @@ def test_a_state_and_its_action_begin_every_later_state(name: str) -> None:
 def test_what_follows_a_turn_is_what_the_next_state_appends(name: str) -> None:
     one = renderer(name)
     places = turns(CONVERSATION)
-    for index, following in zip(places, places[1:], strict=False):
+    for index, following in itertools.pairwise(places):
         played = (*one.state_ids(CONVERSATION[:index], TOOLS), *one.action_ids(CONVERSATION[index]))
         answered = one.following_ids(CONVERSATION[index + 1 : following])
         assert (*played, *answered) == one.state_ids(CONVERSATION[:following], TOOLS)
@@ -83,7 +85,7 @@ def test_states_of_any_conversation_are_prefixes_of_later_ones(texts: list[str])
     roles = [Role.USER, Role.ASSISTANT]
     messages = tuple(Message(roles[i % 2], text) for i, text in enumerate(texts))
     states = [COMPACT.state_ids(messages[:index], TOOLS) for index in turns(messages)]
-    for first, second in zip(states, states[1:], strict=False):
+    for first, second in itertools.pairwise(states):
         assert second[: len(first)] == first
     whole = COMPACT.state_ids(messages, ())
     assert COMPACT.decode(whole) == rendered(CHATML, messages)
@@ -91,7 +93,8 @@ def test_states_of_any_conversation_are_prefixes_of_later_ones(texts: list[str])
 
 def rendered(template: str, messages: tuple[Message, ...]) -> str:
     """The text that the template itself makes of plain messages."""
-    plain = [{"role": str(m.role), "content": COMPACT.turn_text(m) if m.tool_calls else m.content} for m in messages]
+    assistants = [message for message in messages if message.role is Role.ASSISTANT]
+    plain = [{"role": str(m.role), "content": COMPACT.turn_text(m) if m in assistants else m.content} for m in messages]
     tokenizer = tiny_tokenizer(template)
     return str(tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=True))
 

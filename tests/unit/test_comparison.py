@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pivotrl_core.evaluation.comparison import OOD_MEAN, compare
 from pivotrl_core.evaluation.costs import cost_by_arm
 from pivotrl_core.evaluation.pairing import Scores, align, match, stack
-from pivotrl_core.evaluation.scorecard import Evaluation
+from pivotrl_core.evaluation.scorecard import Evaluation, read_evaluation
 from pivotrl_core.evaluation.tables import table_markdown, table_text
 from pivotrl_core.evaluation.verdict import paired_row, standing, verdict
 from pivotrl_core.files import read_json, write_json
@@ -146,3 +147,18 @@ def test_two_arms_are_compared_by_parameters_and_metrics(tmp_path: Path):
     assert "grpo | sft" in text
     assert "profiling_turns" in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_held_out_turns_are_compared_in_pairs_where_there_is_no_environment(tmp_path):
+    scores = {"base": [0.0, 0.0, 1.0, 0.0], "arm": [1.0, 1.0, 1.0, 0.0]}
+    for arm, values in scores.items():
+        rows = [
+            {"candidate_id": f"c{n}", "temperature": t, "score": v} for n, v in enumerate(values) for t in (0.0, 1.0)
+        ]
+        write_json(tmp_path / arm / "report.json", {"arm": arm, "seed": 0, "domain": "turns", "metrics": {}})
+        pd.DataFrame(rows).to_parquet(tmp_path / arm / "turns.parquet")
+    report = compare([read_evaluation(tmp_path / arm) for arm in scores])
+    paired = {row["metric"]: row for row in report["paired"]}
+    assert list(paired) == ["eval/turns/accuracy_greedy", "eval/turns/accuracy_t1"]
+    assert paired["eval/turns/accuracy_greedy"]["difference"] == 0.5  # (3 - 1) / 4
+    assert verdict(report)[0].startswith("turns accuracy, greedy: ")

@@ -21,6 +21,11 @@ def _report(low: float, high: float) -> dict[str, Any]:
 def test_an_arm_that_an_interval_puts_below_base_is_not_good() -> None:
     assert good_arms(_report(-0.2, 0.1)) == {"x", "y"}
     assert good_arms(_report(-0.2, -0.1)) == {"y"}
+    turns = _report(-0.2, -0.1)
+    turns["paired"][0]["metric"] = "eval/turns/accuracy_greedy"
+    assert good_arms(turns) == {"y"}
+    turns["paired"][0]["metric"] = "eval/ifbench-embedded/score"
+    assert good_arms(turns) == {"x", "y"}
     assert good_arms({"rows": [{"arm": "x"}], "paired": [
         {"a": "base", "b": "x", "metric": "eval/d/success_t1", "low": 0.1, "high": 0.2}]}) == set()  # fmt: skip
 

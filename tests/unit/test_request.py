@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from flows.ablation import sweep_arms
+from flows.launch import make_request
 from flows.request import Request, model_settings, parse_setting, read_values, trajectory_settings, values_text
+from flows.session import load_request
+from flows.sweep import sweep_request
 from pivotrl_core.config.loading import config_digest, parse_config
 from pivotrl_core.errors import ConfigError
 
@@ -37,7 +40,7 @@ def test_a_request_changes_a_copy_and_travels_as_plain_values() -> None:
 def test_chosen_arms_bring_base_and_what_they_start_from() -> None:
     arms = {"base": {}, "sft": {"train": {"method": "sft"}}, "x": {"train": {"start": "sft"}}, "y": {}}
     assert list(Request(arms=("x",)).apply({"arms": arms})["arms"]) == ["base", "sft", "x"]
-    with pytest.raises(ConfigError, match="no such arm; it has: base, sft, x, y"):
+    with pytest.raises(ConfigError, match="no such arm; there are: base, sft, x, y"):
         Request(arms=("z",)).apply({"arms": arms})
 
 
@@ -53,6 +56,67 @@ def test_a_quick_request_of_ones_own_trajectories_is_valid(tmp_path: Path) -> No
     settings = trajectory_settings(tmp_path)
     config = parse_config(Request(settings, quick=True).apply(read_values(PARAMS)))
     assert config.source.kind == "folder"
+    assert config.warmup.epochs == 0
+
+
+def _folder(root: Path, *files: str) -> Path:
+    for name in files:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("{}\n")
+    return root / files[0] if len(files) == 1 else root
+
+
+def test_there_is_no_warm_up_without_trajectories_for_it(tmp_path: Path) -> None:
+    alone, both = _folder(tmp_path / "a", "x.jsonl"), _folder(tmp_path / "b", "x.jsonl", "warmup/y.jsonl")
+    values = read_values(PARAMS)
+    out, lines = make_request(alone, "", "", [], quick=False).fit(values)
+    assert out["source"] == {"kind": "folder", "path": str(alone)}
+    assert out["warmup"]["epochs"] == 0
+    assert len(lines) == 1
+    assert lines[0].startswith("warmup.epochs: 0")
+    for request in (
+        make_request(both, "", "", [], quick=False),
+        make_request(alone, "", "", ["warmup.epochs=1"], quick=False),
+        make_request(alone, "", "", [f"source.warmup_path={both / 'warmup'}"], quick=False),
+    ):
+        out, lines = request.fit(values)
+        assert (out["warmup"]["epochs"], lines) == (1, [])
+
+
+def test_arms_that_play_episodes_are_left_out_where_there_is_no_environment(tmp_path: Path) -> None:
+    base = make_request(_folder(tmp_path, "x.jsonl"), "", "", ["warmup.epochs=1"], quick=False)
+    request = sweep_request(PARAMS.parent, base)
+    config, lines = request.fit(read_values(PARAMS))
+    arms = parse_config(config).arms
+    assert "e2e" not in arms
+    assert "sft-pivotrl" in arms
+    assert lines == ["arms left out, because these trajectories have no environment to play in: e2e"]
+    assert "e2e" in sweep_request(PARAMS.parent, Request()).apply(read_values(PARAMS))["arms"]
+
+
+def test_a_sweep_can_be_quick_and_chooses_among_its_own_arms() -> None:
+    request = sweep_request(PARAMS.parent, Request(arms=("lambda-04", "e2e"), quick=True))
+    config = parse_config(request.apply(read_values(PARAMS)))
+    assert list(config.arms) == ["base", "lambda-04", "e2e"]
+    assert config.arms["e2e"].model_dump()["train"]["steps"] == 3
+
+
+def test_another_parameter_file_is_taken_in_a_worktree_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "other.yaml"
+    text = "arms: {base: {}, pivotrl: {select: {rule: pivots}, train: {method: grpo}}}\nprofile: {samples: 5}\n"
+    file.write_text(text)
+    request = make_request(None, "", "", ["profile.max_tokens=9"], quick=False, params=file)
+    assert not request.is_plain
+    assert Request.from_json(request.to_json()) == request
+    _, config = load_request(PARAMS.parent, request)
+    assert (config.profile.samples, config.profile.max_tokens, list(config.arms)) == (5, 9, ["base", "pivotrl"])
+    _, swept = load_request(PARAMS.parent, sweep_request(PARAMS.parent, request, [0.4]))
+    assert swept.profile.samples == 5
+    assert "lambda-04" in swept.arms
+    _, paper = load_request(PARAMS.parent, Request(params="params/paper.yaml"))  # relative to the checkout
+    assert paper.model.kind == "hub"
+    with pytest.raises(ConfigError, match=r"none\.yaml: cannot be read"):
+        load_request(PARAMS.parent, Request(params="none.yaml"))
 
 
 def test_a_sweep_of_the_shipped_parameters_is_valid_and_has_every_arm_of_the_comparison() -> None:

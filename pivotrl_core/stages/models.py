@@ -1,0 +1,37 @@
+"""Which folder holds the model that the configuration names, and what identifies a policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pivotrl_core.config.inputs import BundledModel, FolderModel
+from pivotrl_core.engines.model import ADAPTER, resolve_folder
+from pivotrl_core.files import file_digest
+from pivotrl_core.stages.context import StageContext
+from pivotrl_core.types import content_id
+
+
+def source_model(context: StageContext) -> Path:
+    """Folder of the model that the configuration names."""
+    model = context.config.model
+    if isinstance(model, BundledModel):
+        from pivotrl_core.engines.bundled import bundled_model
+
+        return bundled_model(context.models)
+    if isinstance(model, FolderModel):
+        return Path(model.path).expanduser()
+    from huggingface_hub import snapshot_download
+
+    return Path(snapshot_download(model.repo, revision=model.revision))
+
+
+def policy_digest(folder: Path, base: Path) -> str:
+    """Identifies a policy's weights and tokenizer by the bytes of its files (and of the base that an adapter needs)."""
+    folders = [folder, base] if (folder / ADAPTER).exists() else [folder]
+    files = [
+        path
+        for one in map(resolve_folder, folders)
+        for path in sorted(one.iterdir())
+        if path.suffix in (".json", ".safetensors", ".jinja")
+    ]
+    return content_id([[path.name, file_digest(path)] for path in files])

@@ -1,0 +1,51 @@
+"""The policy under evaluation, with what every part of an evaluation needs, and the base policy beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pivotrl_core.config.tree import Config
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.model import ADAPTER, load_policy
+from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.stages.context import BASE, StageContext
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A loaded policy, its engine and renderer. `base` is None where the same weights are the base policy."""
+
+    config: Config
+    arm: str
+    seed: int
+    policy: Any
+    base: Any
+    engine: TransformersEngine
+    renderer: ChatRenderer
+
+    @contextmanager
+    def policy_model(self) -> Iterator[Any]:
+        """The policy's inner model."""
+        yield self.engine.model
+
+    @contextmanager
+    def base_model(self) -> Iterator[Any]:
+        """The base policy's inner model: the same one with its adapter off, or another."""
+        with self.policy.model.disable_adapter() if self.policy.adapter else nullcontext():
+            yield self.engine.model if self.base is None else self.base
+
+
+def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Subject:
+    """Load the policy in `folder`, and the base policy where that is another model."""
+    config = context.config
+    base_folder = context.path(BASE)
+    policy = load_policy(folder, base_folder, config.compute)
+    same = folder == base_folder or (folder / ADAPTER).exists()
+    base = None if same else load_policy(base_folder, base_folder, config.compute).model
+    renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
+    engine = TransformersEngine(policy.model, [renderer.eos_id])
+    return Subject(config, arm, seed, policy, base, engine, renderer)

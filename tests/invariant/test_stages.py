@@ -1,0 +1,232 @@
+"""The chain of stages on a tiny model: every promised file is there, and two checkouts end in the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pivotrl_core.config.graph import derive_graph
+from pivotrl_core.config.loading import parse_config
+from pivotrl_core.config.tree import Config
+from pivotrl_core.files import file_digest, read_json, read_jsonl, write_jsonl
+from pivotrl_core.stages.candidates import run_candidates
+from pivotrl_core.stages.compare import run_compare
+from pivotrl_core.stages.context import StageContext
+from pivotrl_core.stages.evaluate import run_evaluate
+from pivotrl_core.stages.profile import run_profile
+from pivotrl_core.stages.select import run_select
+from pivotrl_core.stages.train import run_train
+from pivotrl_core.stages.warmup import run_warmup
+from pivotrl_core.types import Message, Trajectory, tools_to_json
+from tests.toy_training import toy_trajectories
+
+pytestmark = pytest.mark.usefixtures("deterministic")
+
+LOW_RANK = {"kind": "lora", "rank": 4, "alpha": 8.0}
+GRPO = {
+    "method": "grpo", "steps": 2, "prompts_per_step": 2, "group_size": 2, "max_tokens": 4, "parameters": LOW_RANK,
+}  # fmt: skip
+
+
+def configuration(model: Path, **sections: Any) -> Config:
+    plain = {
+        "model": {"kind": "folder", "path": str(model)},
+        "source": {"kind": "folder", "path": "unused: the data are pulled already"},
+        "data": {"validation_share": 0.3, "test_share": 0.3},
+        "compute": {"threads": 1, "dtype": "float32"},
+        "warmup": {"epochs": 1, "batch_trajectories": 2},
+        "profile": {"samples": 2, "max_tokens": 4, "block_trajectories": 3},
+        "evaluate": {"max_tokens": 4, "turns": 4, "items": 2, "drift_texts": 2, "benchmarks": ["ifbench", "mmlu-pro"]},
+        "arms": {
+            "base": {},
+            "sft": {
+                "select": {"rule": "all"},
+                "train": {"method": "sft", "epochs": 1, "batch_trajectories": 2, "parameters": LOW_RANK},
+            },
+            "all-turns": {"select": {"rule": "all"}, "train": GRPO},
+            "sft-all": {"select": {"rule": "all"}, "train": GRPO | {"start": "sft"}},
+        },
+    }
+    return parse_config(plain | sections)
+
+
+def chat(message: Message) -> dict[str, Any]:
+    row: dict[str, Any] = {"role": str(message.role), "content": message.content}
+    if message.tool_calls:
+        row["tool_calls"] = [
+            {"id": "c1", "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if row["role"] == "tool":
+        row["tool_call_id"] = "c1"
+    return row
+
+
+def pull(root: Path, trajectories: list[Trajectory]) -> None:
+    """Data as a pull leaves them: files of trajectories in OpenAI's chat form."""
+    rows = [
+        {
+            "messages": [chat(message) for message in one.messages],
+            "tools": [{"type": "function", "function": tool} for tool in tools_to_json(one.tools)],
+        }
+        for one in trajectories
+    ]
+    write_jsonl(root / "data/pulled/train/a.jsonl", rows[:12])
+    (root / "data/pulled/train/b.jsonl").write_text("{broken\n" + "".join(json.dumps(r) + "\n" for r in rows[12:16]))
+    write_jsonl(root / "data/pulled/warmup/w.jsonl", rows[16:])
+
+
+def run_chain(root: Path, config: Config) -> StageContext:
+    """Every stage in the order of the graph."""
+    context = StageContext(config, root, root / "scratch", root / "store", root / "cache")
+    graph = derive_graph(config)
+    run_warmup(context)
+    run_candidates(context)
+
+    def policy_of(key: str) -> None:
+        train = graph["trains"][key]
+        profile = graph["selects"][train["pool"]]["profile"]
+        run_profile(context, profile, graph["profiles"][profile]["policy"])
+        run_select(context, train["pool"], train["arm"], profile)
+        stage = StageContext(config, root, root / "scratch" / key, root / "store", root / "cache")
+        run_train(stage, train["arm"], train["seed"], train["start"], train["pool"])
+
+    for key in graph["trains"]:
+        policy_of(key)
+    for entry in graph["evaluates"].values():
+        run_evaluate(context, entry["arm"], entry["seed"], entry["policy"])
+    run_compare(context)
+    return context
+
+
+def outputs(root: Path) -> dict[str, str]:
+    """Digests of everything a run leaves, but for wall-clock figures."""
+    files = [path for folder in ("data", "models", "reports") for path in (root / folder).rglob("*") if path.is_file()]
+    names = {path.relative_to(root).as_posix(): file_digest(path) for path in files}
+    return {name: digest for name, digest in names.items() if not name.startswith("reports/timings/")}
+
+
+@pytest.fixture(scope="module")
+def chain(tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("first")
+    pull(root, toy_trajectories(20))
+    run_chain(root, configuration(tiny_llama))
+    return root
+
+
+def test_another_checkout_ends_in_the_same_bytes(chain: Path, tiny_llama: Path, tmp_path: Path) -> None:
+    pull(tmp_path / "another/place", toy_trajectories(20))
+    run_chain(tmp_path / "another/place", configuration(tiny_llama))
+    assert outputs(tmp_path / "another/place") == outputs(chain)
+
+
+def test_every_stage_leaves_a_report_and_a_timing(chain: Path) -> None:
+    names = [
+        "reports/warmup", "data/candidates", "data/profiles/base", "data/profiles/sft-0", "data/pools/sft",
+        "data/pools/sft-all-0", "reports/train/all-turns-0", "reports/train/sft-all-0", "reports/evaluate/base-0",
+        "reports/evaluate/sft-all-0", "reports/compare",
+    ]  # fmt: skip
+    for name in names:
+        report = read_json(chain / name / "report.json")
+        assert report["schema_version"] == 1, name
+        assert report["stage"] in name or report["stage"] in ("candidates", "profile", "select"), name
+    timings = {path.stem for path in (chain / "reports/timings").glob("*.json")}
+    assert {
+        "warmup",
+        "candidates",
+        "profile-base",
+        "select-sft",
+        "train-sft-0",
+        "evaluate-base-0",
+        "compare",
+    } <= timings
+    timing = read_json(chain / "reports/timings/train-sft-0.json")
+    assert timing["seconds"] > 0
+    assert timing["machine"]["threads"] == 1
+
+
+def test_a_broken_line_is_a_drop_with_its_place(chain: Path) -> None:
+    from pivotrl_core.pivots.tables import read_table
+
+    drops = read_table(chain / "data/candidates/drops.parquet", "drops")
+    (row,) = drops[drops["kind"] == "row"].to_dict("records")
+    assert row["place"] == "b.jsonl:1"
+    reading = read_json(chain / "data/candidates/report.json")["reading"]
+    assert (reading["read"], reading["kept"]) == (17, 16)
+
+
+def test_metrics_come_by_step_and_under_their_names(chain: Path) -> None:
+    lines = read_jsonl(chain / "reports/train/all-turns-0/metrics.jsonl")
+    assert [line["step"] for line in lines] == [0, 1]
+    assert "train/reward_mean" in lines[0]["metrics"]
+    metrics = read_json(chain / "reports/evaluate/all-turns-0/report.json")["metrics"]
+    expected = {
+        "eval/turns/accuracy_greedy", "eval/turns/accuracy_t1", "eval/ifbench-embedded/score",
+        "eval/ifbench-embedded/parse_failure_rate", "eval/drift/kl_neutral", "eval/drift/kl_instructions",
+        "eval/drift/kl_other_turns", "eval/drift/order_agreement", "eval/drift/reference_logprob_change",
+        "cost/rollout_turns", "cost/prefilled_tokens", "cost/generated_tokens",
+    }  # fmt: skip
+    assert expected <= metrics.keys()
+
+
+def test_the_base_policy_does_not_drift_from_itself_and_a_trained_one_does(chain: Path) -> None:
+    def drift(arm: str) -> dict[str, float]:
+        metrics = read_json(chain / f"reports/evaluate/{arm}-0/report.json")["metrics"]
+        return {name: value for name, value in metrics.items() if name.startswith("eval/drift/kl_")}
+
+    assert all(value == 0.0 for value in drift("base").values())
+    assert all(value > 0.0 for value in drift("sft").values())
+
+
+def test_a_killed_stage_carries_on_to_the_same_files(
+    chain: Path, tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stages themselves, killed as their second step is told."""
+    from pivotrl_core.stages import context as stage_context
+
+    told = stage_context.MetricsFile.append
+
+    def killed(self: Any, step: int, metrics: Any) -> None:
+        told(self, step, metrics)
+        if step == 1:
+            raise KeyboardInterrupt
+
+    config = configuration(tiny_llama)
+    sections = config.model_dump(mode="json")
+    for arm in ("sft", "all-turns"):
+        sections["arms"][arm]["train"]["checkpoint_every"] = 1
+    config = parse_config(sections)
+    pull(tmp_path, toy_trajectories(20))
+    context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache")
+    run_warmup(context)
+    run_candidates(context)
+    run_profile(context, "base", "models/base")
+    for arm in ("sft", "all-turns"):
+        run_select(context, arm, arm, "base")
+        stage = StageContext(config, tmp_path, tmp_path / "scratch" / arm, tmp_path / "store", tmp_path / "cache")
+        with monkeypatch.context() as patch:
+            patch.setattr(stage_context.MetricsFile, "append", killed)
+            with pytest.raises(KeyboardInterrupt):
+                run_train(stage, arm, 0, "models/base", arm)
+        assert list((stage.scratch / "checkpoints").glob("step-*"))
+        run_train(stage, arm, 0, "models/base", arm)
+    own, undisturbed = outputs(tmp_path), outputs(chain)
+    assert own == {name: undisturbed[name] for name in own}
+    assert any(name.startswith("models/sft/0/") for name in own)
+
+
+def test_without_warm_up_the_base_policy_is_a_pointer(tiny_llama: Path, tmp_path: Path) -> None:
+    config = configuration(tiny_llama, warmup={"epochs": 0})
+    pull(tmp_path, toy_trajectories(20))
+    context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache")
+    run_warmup(context)
+    assert [path.name for path in (tmp_path / "models/base").iterdir()] == ["policy.json"]
+    run_candidates(context)
+    run_profile(context, "base", "models/base")
+    run_select(context, "sft", "sft", "base")
+    run_train(context, "sft", 0, "models/base", "sft")
+    run_evaluate(context, "sft", 0, "models/sft/0")
+    assert read_json(tmp_path / "reports/evaluate/sft-0/report.json")["metrics"]["eval/drift/kl_neutral"] > 0.0
