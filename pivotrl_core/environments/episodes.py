@@ -56,7 +56,7 @@ class EpisodePlayer:
     parallel: int = 200
 
     def play(self, tasks: Sequence[Task], temperatures: Sequence[float], seed_name: str, seed: int) -> list[Episode]:
-        """One episode of each task at each of the temperatures, in order; a turn's seed derives from its names alone."""
+        """One episode of each task at each temperature, in order; a turn's seed derives from its names alone."""
         jobs = [_Job(task, index, temperature) for task in tasks for index, temperature in enumerate(temperatures)]
         episodes: list[Episode] = []
         for start in range(0, len(jobs), self.parallel):
