@@ -156,10 +156,11 @@ def measure_drift(context: StageContext, subject: Subject, out: Path) -> Found:
     benchmarks = [get_benchmark(name) for name in settings.benchmarks]
     row_tokens = context.config.compute.row_tokens
     models = (subject.policy_model, subject.base_model)
+    sequences, groups = _alternatives(context, subject)
+    subject.compute_in_fp32()
     neutral = score_texts(*models, neutral_sequences(subject.renderer, settings.drift_texts), row_tokens)
     asked = instruction_sequences(subject.renderer, benchmarks, settings.drift_texts)
     instructions = score_texts(*models, asked, row_tokens)
-    sequences, groups = _alternatives(context, subject)
     metrics: dict[str, float | None] = {
         "eval/drift/kl_neutral": neutral.kl,
         "eval/drift/kl_instructions": instructions.kl,

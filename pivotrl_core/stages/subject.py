@@ -38,6 +38,12 @@ class Subject:
         with self.policy.model.disable_adapter() if self.policy.adapter else nullcontext():
             yield self.engine.model if self.base is None else self.base
 
+    def compute_in_fp32(self) -> None:
+        """From here on compute both models in fp32: bf16's rounding alone is a KL of 0.0015 between equal policies."""
+        self.engine.model.float()
+        if self.base is not None:
+            self.base.float()
+
 
 def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Subject:
     """Load the policy in `folder`, and the base policy where that is another model."""

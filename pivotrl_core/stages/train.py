@@ -120,5 +120,5 @@ def _final(progress: Progress) -> dict[str, float]:
         values = [line["metrics"][name] for line in progress.lines[-LAST:] if name in line["metrics"]]
         if values:
             metrics[name] = sum(values) / len(values)
-    costs = {name: value for name, value in progress.counters.items() if name != "idle_steps"}
+    costs = {name: value for name, value in progress.counters.items() if name not in ("idle_steps", "taught_steps")}
     return metrics | {f"cost/{name}": value for name, value in costs.items()}

@@ -70,10 +70,10 @@ def train_policy_gradient(
     checkpoints: Checkpoints,
     on_step: Callable[[Progress, dict[str, float]], None],
 ) -> Progress:
-    """Train to `config.steps`, from the newest checkpoint on.
+    """Train to `config.steps`, from the newest checkpoint on; shorter where the pool has nothing more to teach.
 
     Raises:
-        TrainingError: nothing in the pool teaches this policy anything any more, or a number is not finite.
+        TrainingError: the pool never taught this policy anything, or a number is not finite.
     """
     progress = checkpoints.restore(optimiser)
     while progress.step < config.steps:
@@ -88,6 +88,8 @@ def train_policy_gradient(
             progress.counters[name] = progress.counters.get(name, 0) + end - start
         on_step(progress, metrics)
         progress.step += 1
+        if progress.counters.get("idle_steps", 0) >= IDLE_LIMIT:
+            break  # the policy has mastered this pool: what it learned stands, and more steps would change nothing
         if progress.step % config.checkpoint_every == 0 and progress.step < config.steps:
             checkpoints.save(optimiser, progress)
     return progress
@@ -116,6 +118,7 @@ def train_step(
         _note_idle(progress)
         return metrics
     progress.counters["idle_steps"] = 0
+    progress.counters["taught_steps"] = progress.counters.get("taught_steps", 0) + 1
     totals = _Totals()
     computed = 0
     old: list[Tensor] = []
@@ -165,9 +168,9 @@ def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: Policy
 def _note_idle(progress: Progress) -> None:
     idle = progress.counters.get("idle_steps", 0) + 1
     progress.counters["idle_steps"] = idle
-    if idle >= IDLE_LIMIT:
+    if idle >= IDLE_LIMIT and not progress.counters.get("taught_steps"):
         raise TrainingError(
-            f"{idle:.0f} steps in a row had no group with unequal rewards: this pool teaches the policy nothing more; "
+            f"{idle:.0f} steps in a row had no group with unequal rewards, from the first on: this pool teaches the policy nothing; "
             "profile again with the current policy, widen the selection, or train fewer steps"
         )
 
