@@ -19,7 +19,7 @@ demo: setup ## set everything up and run the main job: base, SFT and PivotRL (QU
 
 test: setup-dev ## set everything up and pass the checks and tests
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/codespell
-	@$(BIN)/python -m pytest
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 check: ## the checks alone: style, types, import rules, spelling
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/codespell

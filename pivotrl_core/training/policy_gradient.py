@@ -170,8 +170,8 @@ def _note_idle(progress: Progress) -> None:
     progress.counters["idle_steps"] = idle
     if idle >= IDLE_LIMIT and not progress.counters.get("taught_steps"):
         raise TrainingError(
-            f"{idle:.0f} steps in a row had no group with unequal rewards, from the first on: this pool teaches the policy nothing; "
-            "profile again with the current policy, widen the selection, or train fewer steps"
+            f"the first {idle:.0f} steps had no group with unequal rewards: this pool teaches the policy nothing; "
+            "profile again with the policy that training starts from, or widen the selection"
         )
 
 

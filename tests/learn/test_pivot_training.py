@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from pivotrl_core.config.arms import FullParameters, GRPOTrain, LoRA, OptimiserConfig
+from pivotrl_core.engines.protocol import TokenCount
 from pivotrl_core.errors import TrainingError
 from pivotrl_core.files import read_jsonl
+from pivotrl_core.training.checkpoint import Checkpoints
+from pivotrl_core.training.groups import PivotGroup
+from pivotrl_core.training.optimiser import Optimiser
+from pivotrl_core.training.policy_gradient import IDLE_LIMIT, train_policy_gradient
 from tests.toy_training import LetterVerifier, Run
 
 LETTER = LetterVerifier("e")
@@ -50,6 +55,28 @@ def test_leave_one_out_without_a_standard_deviation_learns_too(tiny_qwen3: Path,
 
 def test_ten_steps_without_a_lesson_end_the_training_and_say_what_to_do(tiny_llama: Path, tmp_path: Path) -> None:
     run = Run(tiny_llama, tmp_path / "out", tmp_path / "scratch")
-    with pytest.raises(TrainingError, match=r"10 steps in a row had no group with unequal rewards: .*profile again"):
+    with pytest.raises(TrainingError, match=r"first 10 steps had no group with unequal rewards: .*profile again"):
         run.policy_gradient(config(), LetterVerifier(letters=""))  # nothing is ever rewarded
     assert len(rewards(tmp_path / "out")) == 9
+
+
+class OneLesson:
+    """Groups that teach something at the first step only."""
+
+    count = TokenCount()
+
+    def groups(self, step: int) -> list[PivotGroup]:
+        rewards = (1.0, 0.0) if step == 0 else (1.0, 1.0)
+        return [PivotGroup((5, 6, 7), ((8, 9), (9, 8)), ((-1.0, -1.0), (-1.0, -1.0)), rewards)]
+
+
+def test_a_mastered_pool_ends_the_training_early_and_keeps_what_was_learned(tiny_llama: Path, tmp_path: Path) -> None:
+    run = Run(tiny_llama, tmp_path / "out", tmp_path / "scratch")
+    policy = run.policy()
+    optimiser = Optimiser(policy, OptimiserConfig(learning_rate=0.01), 50)
+    settings = config(steps=50, group_size=2)
+    progress = train_policy_gradient(
+        policy, optimiser, OneLesson(), settings, 400, Checkpoints(run.scratch), run.recorder()
+    )
+    assert progress.step == 1 + IDLE_LIMIT
+    assert progress.counters["taught_steps"] == 1
