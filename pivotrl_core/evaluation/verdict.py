@@ -22,6 +22,7 @@ class Standing:
     leader: str
     mean: float
     level_with: tuple[str, ...]
+    all_equal: bool = False
 
     @property
     def clear(self) -> bool:
@@ -70,7 +71,7 @@ def standing(report: Mapping[str, Json], metric: str) -> Standing | None:
         row = paired_row(report, leader, arm, metric) if arm != leader else None
         if arm != leader and (row is None or row["low"] <= 0.0):
             level.append(arm)
-    return Standing(metric, leader, known[leader], tuple(level))
+    return Standing(metric, leader, known[leader], tuple(level), len(set(known.values())) == 1)
 
 
 def verdict(report: Mapping[str, Json]) -> list[str]:
@@ -119,6 +120,8 @@ def _in_domain_sentence(report: Mapping[str, Json], metric: str) -> str:
     if place.clear:
         closest = _closest(report, place)
         return f"{label}: {place.leader} wins with {share}, beyond the interval of every other arm; {closest}."
+    if place.all_equal:
+        return f"{label}: no winner. All arms stand at {share}."
     names = _listing(place.level_with)
     over_base = _against_base(report, place.leader, metric)
     quantity = "none of these is shown to differ from it" if len(place.level_with) > 1 else "no difference shown"

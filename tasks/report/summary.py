@@ -49,6 +49,8 @@ def headline(place: Standing) -> str:
     """`pivotrl wins` only where it is above every other arm beyond the interval."""
     if place.clear:
         return f"{place.leader} wins in domain"
+    if place.all_equal:
+        return f"No winner: all arms stand at {100 * place.mean:.1f} %"
     if BASE in place.level_with:
         return f"No winner: {place.leader} stands highest, but is not shown to differ from base"
     if place.leader == BASE:

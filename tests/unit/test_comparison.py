@@ -74,6 +74,11 @@ def test_no_winner_is_named_inside_an_interval():
     assert "wins" not in table_text(report)
 
 
+def test_arms_that_stand_level_at_one_figure_have_no_highest():
+    report = compare([evaluation("base", [0.0] * 4), evaluation("arm", [0.0] * 4)])
+    assert verdict(report)[0] == "helpdesk success, greedy: no winner. All arms stand at 0.0 %."
+
+
 def test_a_clear_winner_is_named():
     report = compare([evaluation("base", [0.0] * 90 + [1.0] * 10), evaluation("arm", [1.0] * 60 + [0.0] * 40)])
     assert verdict(report)[0].startswith("helpdesk success, greedy: arm wins with 60.0 %")
