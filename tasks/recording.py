@@ -14,6 +14,7 @@ from typing import Any
 
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.tree import Config
+from pivotrl_core.files import read_json
 from tasks.following import MetricsFollower
 from tasks.locked import LOCK_NAME, read_lock
 from tasks.provenance import Provenance
@@ -99,6 +100,9 @@ class Recording:
                 self._register(child, one, graph["trains"][key], commit)
         if commit:
             self._tracker.client.set_tag(self.parent, "pivotrl.run_commit", commit)
+        comparison = self.root / "reports" / "compare" / "report.json"
+        if status == "FINISHED" and comparison.is_file():
+            self._tracker.log_comparison(self.parent, read_json(comparison))
         self._tracker.finish_run(self.parent, status, table, folder)
 
     def _register(self, child: Any, arm: Mapping[str, Any], train: Mapping[str, Any], commit: str) -> None:

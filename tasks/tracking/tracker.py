@@ -6,6 +6,7 @@ that a resumed flow goes on in the runs that it began.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ RUN_TAG = "pivotrl.run_id"
 ARM_TAG, SEED_TAG = "pivotrl.arm", "pivotrl.seed"
 NOTE_TAG = "mlflow.note.content"
 MAX_PARAMS = 100
+MAX_METRICS = 1000
 ARTIFACT_SUFFIXES = frozenset({".png", ".svg", ".html", ".json", ".jsonl", ".md", ".txt", ".log", ".yaml", ".diff"})
 MAX_ARTIFACT_BYTES = 20_000_000
 
@@ -61,6 +63,20 @@ class Tracker:
         if folder is not None:
             self._log_folder(parent, folder)
         self.client.set_terminated(parent, status)
+
+    def log_comparison(self, parent: str, report: Mapping[str, Json]) -> None:
+        """Each arm's means as metrics `compare/ARM/METRIC` of the parent: runs can be sorted and charted by them."""
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        means = {
+            f"compare/{row['arm']}/{metric.removeprefix('eval/')}": cell.get("mean")
+            for row in report["rows"]
+            for metric, cell in row["cells"].items()
+        }
+        metrics = [Metric(name, float(mean), now, 0) for name, mean in means.items() if mean is not None]
+        for start in range(0, len(metrics), MAX_METRICS):
+            self.client.log_batch(parent, metrics=metrics[start : start + MAX_METRICS])
 
     def sweep_dead(self, is_alive: Callable[[Owner], bool] = process_is_alive) -> list[str]:
         """End runs left RUNNING by processes that are gone, as KILLED. Runs that name no owner are left alone."""

@@ -125,6 +125,13 @@ def test_the_table_is_the_description_and_weights_are_no_artifact(tracker: Track
     assert [one.path for one in tracker.client.list_artifacts(parent)] == ["figures"]
 
 
+def test_the_parent_carries_each_arms_means_and_leaves_out_what_is_unknown(tracker: Tracker):
+    parent = tracker.start_run("run-means", "demo", CONFIG)
+    cells = {"eval/helpdesk/success_greedy": {"mean": 0.25}, "eval/drift/kl_neutral": {"mean": None}}
+    tracker.log_comparison(parent, {"rows": [{"arm": "base", "cells": cells}]})
+    assert tracker.client.get_run(parent).data.metrics == {"compare/base/helpdesk/success_greedy": 0.25}
+
+
 def test_a_model_is_registered_once_as_a_pointer_with_its_lineage(tracker: Tracker):
     recorder = tracker.start_child(tracker.start_run("run-1", "demo", CONFIG), "pivotrl", 0)
     pointer = {"path": "models/pivotrl/0", "md5": "0" * 32}
