@@ -46,7 +46,7 @@ def _train(context: StageContext, model: Path) -> None:
         settings.epochs,
         settings.batch_trajectories,
         seed=0,
-        checkpoint_every=20,
+        checkpoint_every=100,
         row_tokens=context.config.compute.row_tokens,
     )
     total = len(plan.batches(len(rows)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from pivotrl_core.training.saving import load_tensors, save_tensors
 
 log = logging.getLogger(__name__)
 KEPT = 2
+MIN_SECONDS = 15.0
+MAX_OVERHEAD = 10.0  # a save of s seconds is followed by at least 10 s seconds of work
 
 
 @dataclass(slots=True)
@@ -38,9 +41,19 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._saved = time.monotonic()
+        self._pause = MIN_SECONDS
+
+    def due(self, step: int, every: int) -> bool:
+        """Whether to save now: every so many steps, and by the clock, so that slow steps are not lost either.
+
+        When a checkpoint is taken decides nothing but what a kill costs; results are the same.
+        """
+        return step % every == 0 or time.monotonic() - self._saved >= self._pause
 
     def save(self, optimiser: Optimiser, progress: Progress) -> None:
         """Write a checkpoint for `progress.step`; the manifest comes last, and makes it one."""
+        begun = time.monotonic()
         target = self.folder / f"step-{progress.step:06d}"
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
@@ -57,6 +70,8 @@ class Checkpoints:
         )
         for old in self._all()[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
+        self._saved = time.monotonic()
+        self._pause = max(MIN_SECONDS, MAX_OVERHEAD * (self._saved - begun))
 
     def restore(self, optimiser: Optimiser) -> Progress:
         """Load the newest whole checkpoint into the optimiser's policy; a fresh start where there is none."""

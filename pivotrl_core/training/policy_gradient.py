@@ -90,7 +90,7 @@ def train_policy_gradient(
         progress.step += 1
         if progress.counters.get("idle_steps", 0) >= IDLE_LIMIT:
             break  # the policy has mastered this pool: what it learned stands, and more steps would change nothing
-        if progress.step % config.checkpoint_every == 0 and progress.step < config.steps:
+        if checkpoints.due(progress.step, config.checkpoint_every) and progress.step < config.steps:
             checkpoints.save(optimiser, progress)
     return progress
 

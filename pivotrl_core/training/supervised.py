@@ -86,7 +86,7 @@ def train_supervised(
         progress.counters["trained_tokens"] = progress.counters.get("trained_tokens", 0) + tokens
         on_step(progress, {"train/loss": loss, "train/grad_norm": norm})
         progress.step += 1
-        if progress.step % plan.checkpoint_every == 0 and progress.step < len(batches):
+        if checkpoints.due(progress.step, plan.checkpoint_every) and progress.step < len(batches):
             checkpoints.save(optimiser, progress)
     return progress
 

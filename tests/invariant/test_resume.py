@@ -108,3 +108,13 @@ def test_old_checkpoints_leave_and_a_finished_training_clears_all(tiny_llama: Pa
     assert KEPT == 2
     Checkpoints(run.scratch).clear()
     assert not run.scratch.exists()
+
+
+def test_a_checkpoint_is_due_by_steps_and_by_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("pivotrl_core.training.checkpoint.time.monotonic", lambda: now)
+    checkpoints = Checkpoints(tmp_path)
+    assert checkpoints.due(step=10, every=5)
+    assert not checkpoints.due(step=11, every=5)
+    now += 15.0
+    assert checkpoints.due(step=11, every=5)
