@@ -108,9 +108,7 @@ class SFTTrain(Section):
     optimiser: OptimiserConfig = OptimiserConfig()
     epochs: PositiveInt = 2
     batch_trajectories: PositiveInt = 4
-    checkpoint_every: PositiveInt = Field(
-        10, description="steps between checkpoints; the clock asks for more"
-    )
+    checkpoint_every: PositiveInt = Field(10, description="steps between checkpoints; the clock asks for more")
 
 
 class ClipConfig(Section):
