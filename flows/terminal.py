@@ -11,6 +11,11 @@ from tasks.following import LineFollower
 
 _QUIET_SECONDS = 20.0
 _LOOK_SECONDS = 0.5
+# What DVC tells somebody who runs it by hand: here it would send people to do what the flow does itself.
+_FROM_DVC = (
+    "Running stage ", "> ", "Generating lock file ", "Updating lock file ", "To track the changes with git",
+    "\tgit add ", "To enable auto staging", "\tdvc config core.autostage", "Use `dvc push`",
+)  # fmt: skip
 
 
 def say(line: str) -> None:
@@ -33,7 +38,7 @@ class LogEcho:
         if now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
-        lines = self._follower.read()
+        lines = [line for line in self._follower.read() if line.strip() and not line.startswith(_FROM_DVC)]
         if self._every_line:
             for line in lines:
                 say(f"  | {line}")

@@ -55,9 +55,20 @@ def tiny_tokenizer(template: str = CHATML) -> Any:
 
 
 def tiny_model(kind: str, seed: int = 0, vocabulary: int = 320) -> Any:
-    """A random causal model in fp32: `llama`, or `qwen3` with its norms of queries and keys. Grouped heads, 4 to 2."""
+    """A random causal model in fp32, with grouped heads.
+
+    `llama`; `smollm2`, a Llama with the heads of SmolLM2-135M; `qwen3`, with its norms of queries and keys, and
+    `qwen3_moe`, with experts besides.
+    """
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+    from transformers import (
+        LlamaConfig,
+        LlamaForCausalLM,
+        Qwen3Config,
+        Qwen3ForCausalLM,
+        Qwen3MoeConfig,
+        Qwen3MoeForCausalLM,
+    )
 
     torch.manual_seed(seed)
     shape: dict[str, Any] = {
@@ -68,7 +79,13 @@ def tiny_model(kind: str, seed: int = 0, vocabulary: int = 320) -> Any:
     }  # fmt: skip
     if kind == "llama":
         return LlamaForCausalLM(LlamaConfig(**shape)).float().eval()
+    if kind == "smollm2":
+        heads = {"hidden_size": 72, "num_attention_heads": 9, "num_key_value_heads": 3, "rope_theta": 100_000.0}
+        return LlamaForCausalLM(LlamaConfig(**shape | heads)).float().eval()
     # A head size that is not hidden / heads, as in the larger Qwen3 models.
+    if kind == "qwen3_moe":
+        experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True}
+        return Qwen3MoeForCausalLM(Qwen3MoeConfig(**shape, head_dim=24, **experts)).float().eval()
     return Qwen3ForCausalLM(Qwen3Config(**shape, head_dim=24)).float().eval()
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from pivotrl_core.config.arms import LoRA, Parameters
 from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
 
 
@@ -14,15 +15,23 @@ class ComputeConfig(Section):
 
     threads: PositiveInt = 2
     device: Literal["cpu", "cuda"] = Field("cpu", description="where model and tensors are; cuda is untested")
-    dtype: Literal["bfloat16", "float32"] = Field("bfloat16", description="of the frozen weights; what trains is fp32")
+    dtype: Literal["auto", "bfloat16", "float32"] = Field(
+        "auto",
+        description="of the frozen weights (what trains is fp32); auto: bfloat16 where the machine multiplies it, "
+        "float32 elsewhere, where bfloat16 is several times slower. Reports say which it was",
+    )
     row_tokens: PositiveInt = Field(
         2048, description="tokens of one packed training row; bounds memory, not the result"
     )
 
 
 class WarmupConfig(Section):
-    """A short SFT that teaches the raw model the tool format. Its result is the base policy pi_0. 0 epochs: none."""
+    """A short SFT that teaches the raw model the tool format. Its result is the base policy pi_0. 0 epochs: none.
 
+    An adapter that is trained here is merged into the weights: the base policy is always a whole model.
+    """
+
+    parameters: Parameters = LoRA()
     epochs: Count = 1
     learning_rate: LearningRate = 1e-4
     batch_trajectories: PositiveInt = 4

@@ -2,6 +2,10 @@
 
 What all conversations begin with (system prompt and tools) is one stem; each keeps the keys and values of its own
 turns, so that every token is computed once. Positions of a conversation are its own; padding is masked, never seen.
+
+The histories of the conversations that are still going stand in one store, each from its left edge without gaps, so
+that its width is that of the longest one; what a conversation needed is given back when it ends. New texts differ in
+length by a factor of ten (a tool's answer, a short reply), so they are read in batches of similar ones.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ from torch import Tensor
 
 from pivotrl_core.engines.branches import Branches, Own, Stems, branch_attention
 from pivotrl_core.engines.protocol import Sample, SamplingConfig
-from pivotrl_core.engines.transformers_engine import Row, TransformersEngine, new_row
+from pivotrl_core.engines.transformers_engine import Row, TransformersEngine, batches_by_length, new_row
+
+ROOM = 64  # tokens by which the store of histories grows
 
 
 class EpisodeSession:
@@ -29,78 +35,104 @@ class EpisodeSession:
         self.engine = engine
         self.samplings = samplings
         self.max_tokens = max(sampling.max_tokens for sampling in samplings)
-        rows = len(samplings)
         self.opening = len(opening)
-        self.context: list[list[int]] = [list(opening) for _ in range(rows)]
-        self.computed = [len(opening)] * rows
-        self.history = engine.own(rows, 0)
+        self.context: list[list[int]] = [list(opening) for _ in samplings]
+        self.going = list(range(len(samplings)))
+        self.store = engine.own(len(samplings), 0)
+        self.kept = [0] * len(samplings)
         with torch.inference_mode(), branch_attention(engine.model):
             self.stem = engine.prefill([tuple(opening)])
 
     def reply(self, appended: Sequence[Sequence[int] | None], seeds: Sequence[int]) -> list[Sample | None]:
         """For each conversation, append these ids (at least one) and sample the next turn; None: it is over."""
-        live = [i for i, ids in enumerate(appended) if ids is not None]
         results: list[Sample | None] = [None] * len(appended)
-        if not live:
-            return results
-        # The last id of a turn was sampled, not computed: it goes in front of what follows it.
-        new = [[*self.context[i][self.computed[i] :], *(appended[i] or ())] for i in live]
-        rows = [new_row(seeds[i], self.samplings[i]) for i in live]
         with torch.inference_mode(), branch_attention(self.engine.model):
-            tail = self._read(live, new)
-            self._write(live, tail, new, rows)
-        for at, i in enumerate(live):
-            self.context[i] += [*(appended[i] or ()), *rows[at].ids]
-            self.computed[i] = len(self.context[i]) - 1
-            results[i] = rows[at].sample()
+            self._end([i for i in self.going if appended[i] is None])
+            if not self.going:
+                return results
+            # The last id of a turn was sampled, not computed: it goes in front of what follows it.
+            new = []
+            for at, i in enumerate(self.going):
+                new.append([*self.context[i][self.opening + self.kept[at] :], *(appended[i] or ())])
+                self.context[i] += appended[i] or ()
+            self._read(new)
+            rows = [new_row(seeds[i], self.samplings[i]) for i in self.going]
+            self._write([ids[-1] for ids in new], rows)
+        for i, row in zip(self.going, rows, strict=True):
+            self.context[i] += row.ids
+            results[i] = row.sample()
         return results
 
-    def _branches(self, live: Sequence[int], tail: Own) -> Branches:
-        history = self.engine.own(0, 0)
-        history.keys, history.values = self.history.keys, self.history.values
-        history.valid_RS, history.length = self.history.valid_RS, self.history.length
-        if len(live) < len(self.context):
-            history.keep(self.engine.tensor(live))
-        count = len(live)
+    def _end(self, over: Sequence[int]) -> None:
+        """Give back what the conversations that are over needed."""
+        if not over:
+            return
+        stay = [at for at, i in enumerate(self.going) if i not in set(over)]
+        self.going = [self.going[at] for at in stay]
+        self.kept = [self.kept[at] for at in stay]
+        self.store.keep(self.engine.tensor(stay))
+        self.store.length = max(self.kept, default=0)
+
+    def _branches(self, tail: Own, rows: Sequence[int] | None = None) -> Branches:
+        """What the conversations at `rows` (default: all that are going) see, with an empty tail."""
+        history = Own(list(self.store.keys), list(self.store.values), self.store.valid_RS, self.store.length)
+        count = len(self.going) if rows is None else len(rows)
+        if rows is not None and list(rows) != list(range(len(self.going))):
+            history.keep(self.engine.tensor(rows))
         stems = Stems(*self.stem, self.engine.tensor([0] * count), self.engine.tensor([self.opening] * count))
         return Branches(tail, stems, history)
 
-    def _read(self, live: Sequence[int], new: Sequence[Sequence[int]]) -> Tensor:
-        """Compute all but the last of the new ids of each conversation, into its history. Returns next positions."""
-        starts = self.engine.tensor([self.computed[i] for i in live])
-        width = max(len(ids) for ids in new) - 1
-        counts = self.engine.tensor([len(ids) - 1 for ids in new])
-        if width > 0:
-            tail = self.engine.own(len(live), width)
+    def _read(self, new: Sequence[Sequence[int]]) -> None:
+        """Compute all but the last of the new ids of each conversation, into its history."""
+        for rows in batches_by_length([len(ids) - 1 for ids in new]):
+            counts = [len(new[at]) - 1 for at in rows]
+            width = max(counts)
+            if width == 0:
+                continue
+            tail = self.engine.own(len(rows), width)
             steps = self.engine.tensor(range(width))
-            tail.valid_RS = steps[None, :] < counts[:, None]
-            ids = self.engine.tensor([list(row[:-1]) + [0] * (width + 1 - len(row)) for row in new])
-            self.engine.forward(self._branches(live, tail), ids, starts[:, None] + steps)
-            self.engine.count.prefilled += int(counts.sum())
-            tail.length = width
-            self._remember(live, tail)
-        return starts + counts
+            tail.valid_RS = steps[None, :] < self.engine.tensor(counts)[:, None]
+            ids = self.engine.tensor(
+                [[*new[at][:-1], *[0] * (width - count)] for at, count in zip(rows, counts, strict=True)]
+            )
+            starts = self.engine.tensor([self.opening + self.kept[at] for at in rows])
+            self.engine.forward(self._branches(tail, rows), ids, starts[:, None] + steps)
+            self.engine.count.prefilled += sum(counts)
+            self._keep(rows, tail, counts)
 
-    def _write(self, live: Sequence[int], positions: Tensor, new: Sequence[Sequence[int]], rows: Sequence[Row]) -> None:
+    def _write(self, last: Sequence[int], rows: Sequence[Row]) -> None:
         """Decode the turn; the tokens it computed go into the history (finished rows leave the batch meanwhile)."""
-        tail = _Recorded.wrap(self.engine.own(len(live), self.max_tokens))
-        last = self.engine.tensor([[ids[-1]] for ids in new])
-        self.engine.decode(self._branches(live, tail), rows, last, positions, self.max_tokens)
-        self._remember(live, tail.whole([len(row.ids) for row in rows]))
+        tail = _Recorded.wrap(self.engine.own(len(rows), self.max_tokens))
+        positions = self.engine.tensor([self.opening + kept for kept in self.kept])
+        self.engine.decode(self._branches(tail), rows, self.engine.tensor(last)[:, None], positions, self.max_tokens)
+        # Of a turn's ids the last one is not computed; the last one of what was read before it is.
+        self._keep(range(len(rows)), tail.whole(), [len(row.ids) for row in rows])
 
-    def _remember(self, live: Sequence[int], tail: Own) -> None:
-        """Put a tail behind the history of all conversations (padding for those that are over)."""
-        count, width = len(self.context), tail.length
-        index = self.engine.tensor(live)
-        for store, new in ((self.history.keys, tail.keys), (self.history.values, tail.values)):
-            for layer, grown in enumerate(new):
-                wide = grown.new_zeros(count, grown.shape[1], width, grown.shape[3])
-                wide[index] = grown[:, :, :width]
-                store[layer] = torch.cat([store[layer], wide], dim=2)
-        valid = self.history.valid_RS.new_zeros(count, width)
-        valid[index] = tail.valid_RS[:, :width]
-        self.history.valid_RS = torch.cat([self.history.valid_RS, valid], dim=1)
-        self.history.length += width
+    def _keep(self, rows: Sequence[int], tail: Own, counts: Sequence[int]) -> None:
+        """Put the first `counts` tokens of a tail behind the histories of the conversations at `rows`."""
+        self._make_room(max(self.kept[at] + count for at, count in zip(rows, counts, strict=True)))
+        pairs = [(line, step) for line, count in enumerate(counts) for step in range(count)]
+        line_M, step_M = self.engine.tensor(pairs).unbind(dim=1)
+        row_M = self.engine.tensor(list(rows))[line_M]
+        slot_M = self.engine.tensor([self.kept[at] for at in rows])[line_M] + step_M
+        for store, grown in ((self.store.keys, tail.keys), (self.store.values, tail.values)):
+            for layer in range(len(store)):
+                store[layer][row_M, :, slot_M] = grown[layer][line_M, :, step_M]
+        self.store.valid_RS[row_M, slot_M] = True
+        for at, count in zip(rows, counts, strict=True):
+            self.kept[at] += count
+        self.store.length = max(self.kept)
+
+    def _make_room(self, needed: int) -> None:
+        missing = needed - self.store.valid_RS.shape[1]
+        if missing <= 0:
+            return
+        grown = -(-missing // ROOM) * ROOM
+        pad = torch.nn.functional.pad
+        for store in (self.store.keys, self.store.values):
+            for layer in range(len(store)):
+                store[layer] = pad(store[layer], (0, 0, 0, grown))
+        self.store.valid_RS = pad(self.store.valid_RS, (0, grown))
 
 
 class _Recorded(Own):
@@ -125,14 +157,11 @@ class _Recorded(Own):
         self.rows = self.rows[rows]
         super().keep(rows)
 
-    def whole(self, lengths: Sequence[int]) -> Own:
-        """All rows in their first order; the first `lengths` tokens of a row are real (its last id is not computed)."""
+    def whole(self) -> Own:
+        """All rows in their first order."""
         parts = [*self.left, (self.rows, self.keys, self.values)]
         order = torch.argsort(torch.cat([rows for rows, _, _ in parts]))
         layers = range(len(self.keys))
         keys = [torch.cat([part[1][layer] for part in parts])[order] for layer in layers]
         values = [torch.cat([part[2][layer] for part in parts])[order] for layer in layers]
-        device = self.rows.device
-        steps = torch.arange(keys[0].shape[2], device=device)
-        valid = steps[None, :] < torch.tensor(lengths, device=device)[:, None]
-        return Own(keys, values, valid, max(lengths))
+        return Own(keys, values, self.valid_RS, keys[0].shape[2])

@@ -114,10 +114,24 @@ class TransformersEngine:
                 empty = self.own(count, 0)
                 return empty.keys, empty.values
             return [k.expand(count, -1, -1, -1) for k in prefix[0]], [v.expand(count, -1, -1, -1) for v in prefix[1]]
-        writer = StemWriter(prefix)
-        ids = self.tensor([rest + [0] * (width - len(rest)) for rest in rests])
-        self.forward(writer, ids, self.tensor(range(lead, lead + width)).expand(len(rests), -1))
-        return writer.keys, writer.values
+        shape = (len(prompts), self.heads, lead + width, self.dim)
+        keys = [torch.zeros(shape, dtype=self.model.dtype, device=self.model.device) for _ in range(self.layers)]
+        values = [torch.zeros_like(one) for one in keys]
+        for rows in batches_by_length([len(rest) for rest in rests]):
+            wide = max(len(rests[row]) for row in rows)
+            if wide == 0 and prefix is None:
+                continue
+            writer = StemWriter(prefix)
+            ids = self.tensor([rests[row] + [0] * (wide - len(rests[row])) for row in rows])
+            if wide:
+                self.forward(writer, ids, self.tensor(range(lead, lead + wide)).expand(len(rows), -1))
+            written = (writer.keys, writer.values) if wide else prefix
+            assert written is not None
+            index = self.tensor(rows)
+            for store, new in ((keys, written[0]), (values, written[1])):
+                for layer in range(self.layers):
+                    store[layer][index, :, : lead + wide] = new[layer]
+        return keys, values
 
     def forward(self, branches: Branches | StemWriter, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
         """Hidden states [R, w, hidden] before the output head."""
@@ -151,8 +165,11 @@ class TransformersEngine:
     def choose(self, rows: Sequence[Row], hidden_RH: Tensor) -> Tensor:
         """Sample the next id of each row by inverse transform with the row's own random number; record it."""
         device = hidden_RH.device
-        temperature_R = torch.tensor([row.temperature or 1.0 for row in rows], device=device)
-        logprobs_RV = torch.log_softmax(self.model.lm_head(hidden_RH).float() / temperature_R[:, None], dim=-1)
+        temperatures = [row.temperature or 1.0 for row in rows]
+        logits_RV = self.model.lm_head(hidden_RH).float()
+        if any(temperature != 1.0 for temperature in temperatures):
+            logits_RV = logits_RV / torch.tensor(temperatures, device=device)[:, None]
+        logprobs_RV = torch.log_softmax(logits_RV, dim=-1)
         ids = logprobs_RV.argmax(dim=-1)
         sampled = [at for at, row in enumerate(rows) if row.temperature > 0.0 and not row.done]
         if sampled:
@@ -175,11 +192,47 @@ def new_row(seed: int, sampling: SamplingConfig) -> Row:
     return Row(generator("engine", seed).random(sampling.max_tokens), sampling.temperature)
 
 
-def inverse_transform(logprobs_RV: Tensor, uniform_R: Tensor) -> Tensor:
-    """The id at which the cumulative probability passes the uniform number (in fp64: fp32 sums lose the tail)."""
-    cumulative = logprobs_RV.double().exp().cumsum(dim=-1)
-    target = uniform_R.to(cumulative.dtype)[:, None] * cumulative[:, -1:]
-    return torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(max=logprobs_RV.shape[1] - 1)
+def inverse_transform(logprobs_RV: Tensor, uniform_R: Tensor, block: int = 256) -> Tensor:
+    """The id at which the cumulative probability passes the uniform number.
+
+    In two steps, over sums of blocks of ids and then inside one block: a running sum over the whole vocabulary is most
+    of what sampling costs. Sums are in fp64: fp32 loses the tail.
+    """
+    rows, size = logprobs_RV.shape
+    padding = -size % block
+    probs_RNB = torch.nn.functional.pad(logprobs_RV.exp(), (0, padding)).view(rows, -1, block)
+    until_RN = probs_RNB.sum(dim=-1, dtype=torch.float64).cumsum(dim=-1)
+    target_R1 = uniform_R.to(torch.float64)[:, None] * until_RN[:, -1:]
+    block_R1 = torch.searchsorted(until_RN, target_R1, right=True).clamp(max=until_RN.shape[1] - 1)
+    before_R1 = (torch.nn.functional.pad(until_RN, (1, 0))).gather(1, block_R1)
+    inside_RB = probs_RNB.gather(1, block_R1[..., None].expand(-1, -1, block))[:, 0].double()
+    passed_RB = before_R1 + inside_RB.cumsum(dim=-1)
+    # Rounding may leave the target behind the block's last id that has any probability: that one is meant then.
+    last_R1 = (block - 1) - (inside_RB.flip(-1) > 0).to(torch.int8).argmax(dim=-1, keepdim=True)
+    place_R1 = torch.minimum(torch.searchsorted(passed_RB, target_R1, right=True), last_R1)
+    return (block_R1 * block + place_R1)[:, 0]
+
+
+def batches_by_length(lengths: Sequence[int], overhead: int = 48) -> list[list[int]]:
+    """Indices in batches of similar lengths, so that little is padding: the cheapest cut of the sorted order.
+
+    A batch costs its rows times its longest length, and `overhead` tokens for being one more.
+
+    >>> batches_by_length([5, 200, 6, 190])
+    [[0, 2], [3, 1]]
+    """
+    order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
+    best: list[tuple[int, int]] = [(0, 0)]  # cost of the first n in order, and where their last batch begins
+    for end in range(1, len(order) + 1):
+        longest = lengths[order[end - 1]]
+        best.append(min((best[begin][0] + (end - begin) * longest + overhead, begin) for begin in range(end)))
+    batches = []
+    end = len(order)
+    while end:
+        begin = best[end][1]
+        batches.append(order[begin:end])
+        end = begin
+    return batches[::-1]
 
 
 def common_prefix(sequences: Sequence[Sequence[int]]) -> int:

@@ -53,7 +53,7 @@ class EpisodePlayer:
     domain: Domain
     max_tokens: int
     max_turns: int
-    parallel: int = 200
+    parallel: int = 128
 
     def play(self, tasks: Sequence[Task], temperatures: Sequence[float], seed_name: str, seed: int) -> list[Episode]:
         """One episode of each task at each temperature, in order; a turn's seed derives from its names alone."""

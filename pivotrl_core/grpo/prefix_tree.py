@@ -28,10 +28,10 @@ class TargetSequence:
 
 @dataclass(frozen=True, slots=True)
 class TreeRow:
-    """L nodes as one row, parents before children, with S targets of N sequences.
+    """L nodes as one row, depth first so that every subtree is contiguous, with S targets of N sequences.
 
-    `parent_L` is -1 at a root. Per target: the node whose hidden state predicts it, its id, its sequence, and its place
-    among that sequence's targets.
+    `parent_L` is -1 at a root. Per target, in the order of the given sequences: the node whose hidden state predicts
+    it, its id, its sequence, and its place among that sequence's targets.
     """
 
     input_ids_L: Int[Tensor, " L"]
@@ -60,20 +60,19 @@ def build_tree_row(sequences: Sequence[TargetSequence]) -> TreeRow:
     Raises:
         ValueError: no sequence, or one without a target, or a target at place 0.
     """
+    for owner, sequence in enumerate(sequences):
+        if not sequence.places or min(sequence.places) < 1:
+            raise ValueError(f"sequence {owner} needs at least one target, and none at its first token")
+    if not sequences:
+        raise ValueError("no sequence to pack")
     children: dict[tuple[int, int], int] = {}
     ids: list[int] = []
     depths: list[int] = []
     parents: list[int] = []
-    predict_from: list[int] = []
-    targets: list[int] = []
-    owners: list[int] = []
-    steps: list[int] = []
-    for owner, sequence in enumerate(sequences):
-        if not sequence.places or min(sequence.places) < 1:
-            raise ValueError(f"sequence {owner} needs at least one target, and none at its first token")
-        path = []
+    paths: list[list[int]] = [[] for _ in sequences]
+    for owner in sorted(range(len(sequences)), key=lambda index: sequences[index].ids):
         node = -1
-        for depth, token in enumerate(sequence.ids[: max(sequence.places)]):
+        for depth, token in enumerate(sequences[owner].ids[: max(sequences[owner].places)]):
             known = children.get((node, token))
             if known is None:
                 known = len(ids)
@@ -82,39 +81,14 @@ def build_tree_row(sequences: Sequence[TargetSequence]) -> TreeRow:
                 depths.append(depth)
                 parents.append(node)
             node = known
-            path.append(node)
-        predict_from += [path[place - 1] for place in sequence.places]
-        targets += [sequence.ids[place] for place in sequence.places]
-        owners += [owner] * len(sequence.places)
-        steps += range(len(sequence.places))
-    if not ids:
-        raise ValueError("no sequence to pack")
+            paths[owner].append(node)
+    predict_from = [path[place - 1] for path, one in zip(paths, sequences, strict=True) for place in one.places]
+    targets = [sequence.ids[place] for sequence in sequences for place in sequence.places]
+    owners = [owner for owner, sequence in enumerate(sequences) for _ in sequence.places]
+    steps = [step for sequence in sequences for step in range(len(sequence.places))]
     lengths = [len(sequence.places) for sequence in sequences]
     lists = (ids, depths, parents, predict_from, targets, owners, steps, lengths)
     return TreeRow(*(torch.tensor(values, dtype=torch.long) for values in lists))
-
-
-def attention_allowed(parent_L: Int[Tensor, " L"]) -> Bool[Tensor, "L L"]:
-    """allowed[query, key]: the key is the query itself or one of its ancestors."""
-    size = len(parent_L)
-    allowed_LL = torch.eye(size, dtype=torch.bool, device="cpu")  # one small step a node: not for an accelerator
-    for node, parent in enumerate(parent_L.tolist()):
-        if parent >= 0:
-            allowed_LL[node] |= allowed_LL[parent]
-    return allowed_LL.to(parent_L.device)
-
-
-def attention_bias(row: TreeRow, dtype: torch.dtype = torch.float32) -> Float[Tensor, "1 1 L L"] | None:
-    """Additive mask for the stock attention of transformers, in the dtype that attention computes in.
-
-    None for a single path, which plain causal attention already serves, faster.
-    """
-    size = len(row.parent_L)
-    if bool((row.parent_L == torch.arange(-1, size - 1, device=row.parent_L.device)).all()):
-        return None
-    allowed_LL = attention_allowed(row.parent_L)
-    bias_LL = torch.zeros(allowed_LL.shape, dtype=dtype, device=allowed_LL.device)
-    return bias_LL.masked_fill(~allowed_LL, torch.finfo(dtype).min)[None, None]
 
 
 def unpack(values_S: Float[Tensor, " S"], row: TreeRow) -> Float[Tensor, "N T"]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pivotrl_core.config.inputs import EmbeddedSource
-from pivotrl_core.engines.model import prepare_torch
+from pivotrl_core.engines.model import compute_dtype, prepare_torch
 from pivotrl_core.stages.context import MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.evaluation_parts import measure_benchmarks, measure_domain, measure_drift
 from pivotrl_core.stages.subject import load_subject
@@ -34,4 +34,7 @@ def run_evaluate(context: StageContext, arm: str, seed: int, policy_folder: str)
             "cost/prefilled_tokens": count.prefilled,
         }  # fmt: skip
         embedded = isinstance(config.source, EmbeddedSource)
-        write_report(out / "report.json", "evaluate", metrics, arm=arm, seed=seed, embedded=embedded, **parts)
+        write_report(
+            out / "report.json", "evaluate", metrics, arm=arm, seed=seed, embedded=embedded,
+            dtype=compute_dtype(config.compute), **parts,
+        )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.model import load_policy, prepare_torch
+from pivotrl_core.engines.model import compute_dtype, load_policy, prepare_torch
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import DataError
@@ -44,15 +44,16 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
         write_rollouts(out / "rollouts.parquet", [rollout for group in groups for rollout in group])
         write_profile(out / "profile.parquet", rows)
         write_report(
-            out / "report.json", "profile", _metrics(rows, groups, cost), candidates=len(own), kinds=_kinds(own)
-        )
+            out / "report.json", "profile", _metrics(rows, groups, cost), candidates=len(own), kinds=_kinds(own),
+            dtype=compute_dtype(config.compute),
+        )  # fmt: skip
         print(f"blocks: {cost.computed_blocks} computed, {cost.stored_blocks} found stored", flush=True)
 
 
 def _profiler(context: StageContext, folder: Path) -> Profiler:
-    config = context.config
+    config, compute = context.config, context.config.compute
     base = context.path(BASE)
-    policy = load_policy(folder, base, config.compute)
+    policy = load_policy(folder, base, compute)
     renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
     return Profiler(
         TransformersEngine(policy.model, [renderer.eos_id]),
@@ -62,7 +63,9 @@ def _profiler(context: StageContext, folder: Path) -> Profiler:
         config.profile.samples,
         0,
         # Another dtype or number of threads may change a sample at a near-tie: its blocks are others.
-        content_id([policy_digest(folder, base), config.compute.device, config.compute.dtype, config.compute.threads]),
+        content_id(
+            [policy_digest(folder, base), config.compute.device, compute_dtype(config.compute), config.compute.threads]
+        ),
         context.store / "profile-blocks",
         config.profile.block_trajectories,
     )

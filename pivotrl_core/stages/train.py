@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTrain
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.model import prepare_torch
+from pivotrl_core.engines.model import compute_dtype, prepare_torch
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.pool import read_pool
@@ -51,7 +51,7 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
         policy.save(context.path(Path("models") / arm / str(seed)))
         write_report(
             reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
-            steps=progress.step, pool=len(candidates),
+            steps=progress.step, pool=len(candidates), dtype=compute_dtype(context.config.compute),
         )  # fmt: skip
 
 

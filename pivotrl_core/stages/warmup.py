@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pivotrl_core.config.arms import FullParameters, OptimiserConfig
+from pivotrl_core.config.arms import OptimiserConfig
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.model import POINTER, prepare_torch
+from pivotrl_core.engines.model import POINTER, compute_dtype, prepare_torch
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import write_json
 from pivotrl_core.grpo.prefix_tree import TargetSequence
@@ -40,7 +40,7 @@ def run_warmup(context: StageContext) -> None:
 
 def _train(context: StageContext, model: Path) -> None:
     settings = context.config.warmup
-    policy = TrainablePolicy(model, model, FullParameters(kind="full"), context.config.compute, seed=0)
+    policy = TrainablePolicy(model, model, settings.parameters, context.config.compute, seed=0)
     rows = _rows(context, ChatRenderer(policy.tokenizer, context.config.data.tool_format))
     plan = SupervisedPlan(
         settings.epochs,
@@ -60,10 +60,13 @@ def _train(context: StageContext, model: Path) -> None:
         print(f"warm-up step {progress.step + 1}/{total}: loss {values['train/loss']:.3f}", flush=True)
 
     progress = train_supervised(policy, optimiser, rows, plan, Checkpoints(context.scratch), on_step)
-    policy.save(context.path(BASE))
+    policy.save_whole(context.path(BASE))
     final = {"train/loss": progress.lines[-1]["metrics"]["train/loss"]}
     cost = {f"cost/{name}": value for name, value in progress.counters.items()}
-    write_report(context.path(REPORT / "report.json"), "warmup", final | cost, trained=True, trajectories=len(rows))
+    write_report(
+        context.path(REPORT / "report.json"), "warmup", final | cost, trained=True, trajectories=len(rows),
+        dtype=compute_dtype(context.config.compute),
+    )  # fmt: skip
 
 
 def _rows(context: StageContext, renderer: ChatRenderer) -> list[list[TargetSequence]]:

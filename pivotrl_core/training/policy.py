@@ -129,9 +129,18 @@ class TrainablePolicy:
 
     def save(self, folder: Path) -> None:
         """Write the policy as a PEFT adapter or a Hugging Face folder; equal weights are equal bytes."""
-        if self.kind == "lora":
+        if self.kind == "full":
+            self.save_whole(folder)
+        else:
             names = {id(parameter): name for name, parameter in self.model.named_parameters()}
             factors = {names[id(p)]: m for p, m in zip(self.trained, self.masters, strict=True)}
             save_adapter(self.model, factors, folder)
-        else:
-            save_model(self.model, self.tokenizer, folder)
+
+    def save_whole(self, folder: Path) -> None:
+        """Write the policy as a Hugging Face folder; LoRA factors are merged, in fp32, and this policy ends with it."""
+        if self.kind == "lora":
+            dtype = self.model.dtype
+            self.model.float()
+            self.publish()
+            self.model = self.model.merge_and_unload().to(dtype)
+        save_model(self.model, self.tokenizer, folder)

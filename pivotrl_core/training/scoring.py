@@ -7,17 +7,18 @@ from typing import Any
 from torch import Tensor
 
 from pivotrl_core.grpo.logprobs import token_logprobs_and_entropy
-from pivotrl_core.grpo.prefix_tree import TreeRow, attention_bias, unpack
+from pivotrl_core.grpo.prefix_tree import TreeRow, unpack
+from pivotrl_core.grpo.tree_attention import TreeAttention, tree_attention
+from pivotrl_core.grpo.tree_tiles import plan_tiles
 
 
 def row_hidden(model: Any, row: TreeRow) -> Tensor:
     """Hidden states [S, D], after the final norm, at the nodes that predict the row's targets."""
-    output = model.model(
-        input_ids=row.input_ids_L[None],
-        position_ids=row.position_ids_L[None],
-        attention_mask=attention_bias(row, model.dtype),
-        use_cache=False,
-    )
+    tree = TreeAttention(plan_tiles(row.parent_L), model.dtype, row.parent_L.device)
+    with tree_attention(model):
+        output = model.model(
+            input_ids=row.input_ids_L[None], position_ids=row.position_ids_L[None], tree=tree, use_cache=False
+        )
     hidden: Tensor = output.last_hidden_state[0][row.predict_from_S]
     return hidden
 

@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig
 from pivotrl_core.engines.session import EpisodeSession
-from pivotrl_core.engines.transformers_engine import TransformersEngine, inverse_transform, plan_stems
+from pivotrl_core.engines.transformers_engine import (
+    TransformersEngine,
+    batches_by_length,
+    inverse_transform,
+    plan_stems,
+)
 from pivotrl_core.errors import ConfigError
 from tests.tiny_models import tiny_model
 
@@ -220,6 +227,28 @@ def test_a_session_computes_every_token_once() -> None:
     assert engine.count.prefilled == len(STEM) + 2 + 2
     assert (engine.count.turns, engine.count.generated > generated) == (3, True)
     assert session.reply([None, None], [4, 5]) == [None, None]
+
+
+def test_a_session_keeps_no_more_than_its_longest_conversation_needs() -> None:
+    session = EpisodeSession(TransformersEngine(tiny_model("llama"), [EOS]), STEM, [SamplingConfig(1.0, 4)] * 3)
+    replies = session.reply([tuple(range(20, 20 + n)) for n in (3, 90, 1)], [0, 1, 2])
+    needed = [n - 1 + len(reply.ids) for n, reply in zip((3, 90, 1), replies, strict=True) if reply]
+    assert session.kept == needed
+    assert session.store.length == max(needed) <= session.store.valid_RS.shape[1] < max(needed) + 64
+    session.reply([(5,), None, (6,)], [3, 4, 5])
+    assert session.store.keys[0].shape[0] == 2
+    assert session.store.length == max(session.kept) < 20
+
+
+@settings(max_examples=100, deadline=None)
+@given(lengths=st.lists(st.integers(0, 300), max_size=30), overhead=st.integers(0, 100))
+def test_batches_by_length_take_each_row_once_and_cost_no_more_than_one_batch(
+    lengths: list[int], overhead: int
+) -> None:
+    batches = batches_by_length(lengths, overhead)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    cost = sum(len(batch) * max(lengths[index] for index in batch) + overhead for batch in batches)
+    assert cost <= len(lengths) * max(lengths, default=0) + overhead
 
 
 def test_sampling_leaves_the_model_as_it_was() -> None:

@@ -17,15 +17,7 @@ from pivotrl_core.grpo.choices import KLEstimator, LossNormalisation
 from pivotrl_core.grpo.duplicates import merge_equal_actions
 from pivotrl_core.grpo.kl import kl_term
 from pivotrl_core.grpo.loss import ClipConfig, policy_loss
-from pivotrl_core.grpo.prefix_tree import (
-    TargetSequence,
-    attention_allowed,
-    attention_bias,
-    build_tree_row,
-    plan_rows,
-    split_sequences,
-    unpack,
-)
+from pivotrl_core.grpo.prefix_tree import TargetSequence, build_tree_row, plan_rows, split_sequences, unpack
 from pivotrl_core.grpo.weights import sequence_weights
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.scoring import score_row
@@ -189,16 +181,18 @@ def test_a_row_holds_each_shared_prefix_once() -> None:
     assert unpack(values, row).tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 0.0], [6.0, 0.0, 0.0]]
 
 
-def test_a_node_sees_its_own_path_only() -> None:
-    row = build_tree_row(continuations((8, 9), [(1, 2, 3), (4, 5)]))
-    assert attention_allowed(row.parent_L).int().tolist() == [
-        [1, 0, 0, 0, 0],
-        [1, 1, 0, 0, 0],
-        [1, 1, 1, 0, 0],
-        [1, 1, 1, 1, 0],
-        [1, 1, 0, 0, 1],
-    ]
-    assert attention_bias(build_tree_row([TargetSequence((1, 2, 3), (2,))])) is None
+def test_nodes_are_depth_first_and_targets_in_the_order_of_the_sequences() -> None:
+    # in order of ids: 8 1 (4 is a target only), 8 5 2, 9; nodes 8, 1, 5, 2, 9
+    sequences = [TargetSequence((8, 5, 2, 6), (1, 3)), TargetSequence((9, 3), (1,)), TargetSequence((8, 1, 4), (2,))]
+    row = build_tree_row(sequences)
+    assert row.input_ids_L.tolist() == [8, 1, 5, 2, 9]
+    assert row.position_ids_L.tolist() == [0, 1, 1, 2, 0]
+    assert row.parent_L.tolist() == [-1, 0, 0, 2, -1]
+    assert row.targets_S.tolist() == [5, 6, 3, 4]
+    assert row.predict_from_S.tolist() == [0, 3, 4, 1]
+    assert row.owner_S.tolist() == [0, 0, 1, 2]
+    assert row.step_S.tolist() == [0, 1, 0, 0]
+    assert row.lengths_N.tolist() == [2, 1, 1]
 
 
 @pytest.mark.parametrize("row_tokens", [1, 6, 9, 25, 1000])

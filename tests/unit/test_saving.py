@@ -134,6 +134,20 @@ def test_factors_are_kept_in_fp32_where_the_model_computes_in_bf16(tiny_llama: P
     assert {master.dtype for master in resumed.masters} == {torch.float32}
 
 
+@pytest.mark.parametrize("parameters", [LOW_RANK, FULL], ids=["lora", "full"])
+def test_a_whole_model_computes_what_the_policy_did(parameters: Parameters, tiny_llama: Path, tmp_path: Path) -> None:
+    policy = moved(tiny_llama, parameters)
+    expected = logits(policy.model)
+    policy.save_whole(tmp_path)
+    assert not (tmp_path / "adapter_config.json").exists()
+    torch.testing.assert_close(logits(load_policy(tmp_path, tmp_path, COMPUTE).model), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_merged_model_keeps_the_dtype_it_computes_in(tiny_llama: Path, tmp_path: Path) -> None:
+    moved(tiny_llama, LOW_RANK, ComputeConfig(threads=1, dtype="bfloat16")).save_whole(tmp_path)
+    assert {tensor.dtype for tensor in load_tensors(tmp_path / "model.safetensors").values()} == {torch.bfloat16}
+
+
 def test_a_pointer_leads_to_the_model_it_names(tiny_llama: Path, tmp_path: Path) -> None:
     write_json(tmp_path / "base" / "policy.json", {"path": str(tiny_llama)})
     loaded = load_policy(tmp_path / "base", tmp_path / "base", COMPUTE)

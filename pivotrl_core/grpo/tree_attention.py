@@ -1,0 +1,103 @@
+"""Attention over a prefix tree: each node sees its own path only, computed tile by tile (`tree_tiles.py`).
+
+The result is that of one dense mask over the whole row, up to the order of sums, in value and gradient. For models of
+transformers that call the attention interface with full causal attention and do not drop attention weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface
+
+from pivotrl_core.grpo.tree_tiles import Tile
+
+ATTENTION = "pivotrl_tree"
+
+
+class TreeAttention:
+    """The attention of one row, for all layers of a forward pass.
+
+    Args:
+        tiles: of `plan_tiles`.
+        dtype: that the model computes in.
+        device: of the model.
+    """
+
+    def __init__(self, tiles: Sequence[Tile], dtype: torch.dtype, device: torch.device) -> None:
+        self.tiles = tiles
+        self.biases = [_bias(tile, dtype, device) for tile in tiles]
+        self.query_sizes = [len(tile.queries) for tile in tiles]
+        # Keys are split once, wherever a range begins or ends: the gradient of a slice is as long as the whole row.
+        bounds = sorted({bound for tile in tiles for part in tile.keys for bound in (part.start, part.stop)})
+        self.piece_sizes = [stop - start for start, stop in pairwise(bounds)]
+        place = {bound: index for index, bound in enumerate(bounds)}
+        self.pieces = [
+            [index for part in tile.keys for index in range(place[part.start], place[part.stop])] for tile in tiles
+        ]
+
+    def attend(
+        self,
+        query: Float[Tensor, "1 H L D"],
+        keys: Float[Tensor, "1 H_kv L D"],
+        values: Float[Tensor, "1 H_kv L D"],
+        scale: float,
+    ) -> Float[Tensor, "1 L H D"]:
+        """Attention output of every node; differentiable."""
+        queries = torch.split(query, self.query_sizes, dim=2)
+        key_pieces = torch.split(keys, self.piece_sizes, dim=2)
+        value_pieces = torch.split(values, self.piece_sizes, dim=2)
+        outputs = [
+            scaled_dot_product_attention(
+                own, _join(key_pieces, pieces), _join(value_pieces, pieces), attn_mask=bias, is_causal=tile.causal,
+                scale=scale, enable_gqa=True,
+            ).transpose(1, 2)
+            for tile, own, pieces, bias in zip(self.tiles, queries, self.pieces, self.biases, strict=True)
+        ]  # fmt: skip
+        return torch.cat(outputs, dim=1)
+
+
+def _bias(tile: Tile, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "Q K"] | None:
+    """A tile's mask as what is added to its scores; a boolean mask would be converted to this in every layer."""
+    if tile.allowed_QK is None:
+        return None
+    hidden_QK = ~tile.allowed_QK.to(device)
+    return torch.zeros(hidden_QK.shape, dtype=dtype, device=device).masked_fill(hidden_QK, torch.finfo(dtype).min)
+
+
+def _join(row: Sequence[Tensor], pieces: Sequence[int]) -> Tensor:
+    return row[pieces[0]] if len(pieces) == 1 else torch.cat([row[index] for index in pieces], dim=2)
+
+
+def _attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any) -> tuple[Tensor, None]:
+    """The attention that transformers calls; `tree` travels through the model's keyword arguments."""
+    del module, mask
+    tree: TreeAttention = kwargs["tree"]
+    return tree.attend(query, key, value, kwargs["scaling"]), None
+
+
+def _no_mask(*_args: Any, **_kwargs: Any) -> None:
+    """Tiles carry their own masks."""
+
+
+AttentionInterface.register(ATTENTION, _attention)
+AttentionMaskInterface.register(ATTENTION, _no_mask)
+
+
+@contextmanager
+def tree_attention(model: Any) -> Iterator[None]:
+    """Let the model attend over a prefix tree inside the block, where its forward takes a TreeAttention as `tree`."""
+    before = model.config._attn_implementation
+    model.set_attn_implementation(ATTENTION)
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)
