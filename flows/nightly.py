@@ -16,8 +16,8 @@ from prefect import flow
 from flows.chain import Plan, Pull, pull_from_source
 from flows.conclusion import Summary
 from flows.request import Request
-from flows.run import carry_out
-from flows.session import Session, new_run_id
+from flows.run import carry_out, name_flow_run
+from flows.session import Session
 from flows.terminal import say
 from tasks.graph import add, is_changed
 from tasks.last_good import keep_good, offer_good
@@ -26,8 +26,8 @@ from tasks.worktree import seed_from
 
 
 def _name() -> str:
-    """A name that says when: a schedule gives no run id."""
-    return f"nightly-{new_run_id()}"
+    """The run id with the flow's name before it, as MLflow shows it; a schedule gives none, so it is made here."""
+    return f"nightly-{name_flow_run()}"
 
 
 @flow(name="nightly", flow_run_name=_name, persist_result=False, validate_parameters=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,18 @@ from tasks.recording import Recording
 from tasks.settings import apply_environment, find_checkout, find_state
 from tasks.sweepers import mark_flow_run
 
+_RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}$")  # as `new_run_id` makes them
+
 
 def name_flow_run() -> str:
     """The run id, or a new one where the caller gave none."""
     return str((runtime.flow_run.parameters or {}).get("run_id") or new_run_id())
+
+
+def _own_run_id() -> str:
+    """The run id that the flow run is named by, so that a scheduled run has one name everywhere; else a new one."""
+    found = _RUN_ID.search(str(runtime.flow_run.name or ""))
+    return found[0] if found else new_run_id()
 
 
 @flow(name="run", flow_run_name=name_flow_run, persist_result=False, validate_parameters=False)
@@ -55,7 +64,7 @@ def carry_out(
     Args:
         name: Of the flow.
         request: What to override.
-        run_id: Made from the time where empty.
+        run_id: The one in the flow run's name where empty.
         checkout: Folder of the checkout; the one around the working folder where empty.
         plan: Limits, and what happens after a failure.
         pull: Brings data/pulled up to date.
@@ -66,7 +75,7 @@ def carry_out(
     """
     root = Path(checkout) if checkout else find_checkout()
     apply_environment(find_state(root))  # a worker starts flows without our command line
-    run_id = run_id or new_run_id()
+    run_id = run_id or _own_run_id()
     if runtime.flow_run.id:
         mark_flow_run(runtime.flow_run.id)
     try:
