@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
+from flows.request import section
 from pivotrl_core.errors import ConfigError
 
 LAMBDAS = (0.2, 0.4, 0.6, 0.8, 1.0)
@@ -22,31 +24,36 @@ def sweep_arms(arms: Mapping[str, Any], lambdas: Sequence[float] = LAMBDAS, cont
         lambdas: Values of lambda_diff, an arm each (`lambda-04`).
         controls: Also random turns, all turns, exact-match reward, SFT followed by PivotRL, and E2E RL.
     """
-    pattern = arms.get("pivotrl")
-    if not pattern or (pattern.get("train") or {}).get("method") != "grpo":
+    pattern = section(arms, "pivotrl")
+    if section(pattern, "train").get("method") != "grpo":
         raise ConfigError("arms: a sweep needs an arm 'pivotrl' that trains with method grpo; add one to params.yaml")
     out: dict[str, Any] = dict(arms)
-    own = (pattern.get("select") or {}).get("lambda_diff", 0.6)
+    own = section(pattern, "select").get("lambda_diff", 0.6)
     for value in lambdas:
         if value != own:
-            out.setdefault(f"lambda-{round(value * 10):02d}", _changed(pattern, {"lambda_diff": value}))
+            out.setdefault(_name(value), _changed(pattern, {"lambda_diff": value}))
     if controls:
         out.setdefault(
             "random-turns", {**copy.deepcopy(dict(pattern)), "select": {"rule": "random", "lambda_diff": own}}
         )
         out.setdefault("all-turns", {**copy.deepcopy(dict(pattern)), "select": {"rule": "all"}})
         out.setdefault("exact-reward", _changed(pattern, {}, {"reward": "exact"}))
-        if (arms.get("sft") or {}).get("train"):
+        if section(arms, "sft").get("train"):
             out.setdefault("sft-pivotrl", _changed(pattern, {}, {"start": "sft"}))
         out.setdefault("e2e", {"select": {"rule": "all"}, "train": _e2e(pattern["train"])})
     return out
+
+
+def _name(value: float) -> str:
+    """`lambda-04` for 0.4 and `lambda-045` for 0.45: every digit, so that no two values share a name."""
+    return f"lambda-{Decimal(str(float(value))):f}".replace(".", "")
 
 
 def _changed(
     arm: Mapping[str, Any], select: Mapping[str, Any], train: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     out = copy.deepcopy(dict(arm))
-    out["select"] = {**out.get("select", {}), **select}
+    out["select"] = {**section(out, "select"), **select}
     out["train"] = {**out["train"], **(train or {})}
     return out
 

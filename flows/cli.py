@@ -7,12 +7,15 @@ differs, 2 wrong usage, 65 wrong data, 75 worth a retry, 78 wrong configuration,
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from pivotrl_core.errors import PivotRLError
+from pivotrl_core.errors import EXIT_SOFTWARE, PivotRLError
+
+Number = TypeVar("Number", int, float)
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -69,8 +72,9 @@ def sweep(
     from flows.sweep import sweep_request
 
     base = make_request(trajectories, model, arms, settings or [], quick, params)
-    values = [float(one) for one in lambdas.split(",") if one]
-    request = sweep_request(None, base, values, [int(one) for one in seeds.split(",") if one], controls)
+    request = sweep_request(
+        None, base, _numbers(float, lambdas, "--lambdas"), _numbers(int, seeds, "--seeds"), controls
+    )
     _print(launch("sweep", request, as_json))
 
 
@@ -170,17 +174,31 @@ def gc() -> None:
     _print(collect())
 
 
+def _numbers(kind: type[Number], text: str, option: str) -> list[Number]:
+    """Numbers with commas between them."""
+    try:
+        return [kind(one) for one in text.split(",") if one.strip()]
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r}: expected numbers with commas between them", param_hint=option) from error
+
+
 def _print(text: str) -> None:
     print(text, flush=True)
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line; an error of ours is one message and its exit code."""
+    """Run the command line; an error of ours, or of the system, is one message and its exit code."""
     try:
         app(arguments, standalone_mode=True)
     except PivotRLError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:  # a full disk, a folder that may not be written: what it says is enough
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(EXIT_SOFTWARE)
+    except Exception:  # Python's own exit code, 1, would say that a reproduction differs
+        traceback.print_exc()
+        sys.exit(EXIT_SOFTWARE)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from tasks.last_good import starts_in
 from tasks.locked import LOCK_NAME, read_lock, results_digest
 from tasks.provenance import Provenance, collect_provenance, record_run
 from tasks.recording import Recording
+from tasks.repository import RUN_REFS, Repository
 from tasks.scratch import prune_scratch
 from tasks.settings import State
 
@@ -56,7 +57,7 @@ def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outc
     """Record a finished run, unless it executed nothing and its result is recorded already."""
     lock = read_lock(session.root / LOCK_NAME)
     digest = results_digest(lock, outcomes)
-    known = _find_recorded(session.state, digest)
+    known = _find_recorded(session, digest)
     counts = {one: sum(outcome is one for name, outcome in outcomes.items() if name != "pull") for one in Outcome}
     if known is not None and not counts[Outcome.RAN]:
         return Summary(**{**known, "recorded": False, "executed": 0, "unchanged": counts[Outcome.UNCHANGED],
@@ -80,9 +81,11 @@ def _recorded_file(state: State, digest: str) -> Path:
     return state.runs / "recorded" / f"{digest}.json"
 
 
-def _find_recorded(state: State, digest: str) -> dict[str, Any] | None:
-    path = _recorded_file(state, digest)
-    return dict(read_json(path)) if path.is_file() else None
+def _find_recorded(session: Session, digest: str) -> dict[str, Any] | None:
+    """What the run that recorded this result said; None where there is none, or where its record has been let go."""
+    path = _recorded_file(session.state, digest)
+    known = dict(read_json(path)) if path.is_file() else None
+    return known if known and Repository(session.root).resolve(RUN_REFS + known["run_id"]) else None
 
 
 def _table(root: Path) -> str:

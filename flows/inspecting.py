@@ -45,7 +45,7 @@ def _token_counter() -> TokenCounter:
 
     root = find_checkout()
     config, state = load_config(root / "params.yaml"), find_state(root)
-    folder = source_model(StageContext(config, root, state.scratch, state.store, state.models))
+    folder = source_model(StageContext(config, root, state.scratch, state.store, state.models, root))
     renderer = ChatRenderer(AutoTokenizer.from_pretrained(folder, local_files_only=True), config.data.tool_format)
 
     def count(trajectory: Trajectory) -> list[int]:

@@ -56,6 +56,8 @@ def launch(flow: str, request: Request, as_json: bool) -> str:
 
 def launch_reproduction(name: str, remote: str) -> str:
     """Run the flow `reproduce`. Returns what to print."""
+    if remote and "://" not in remote:  # a folder, which DVC would look for in the worktree's .dvc/
+        remote = str(Path(remote).expanduser().resolve())
     root, state = _prepare()
     from tasks.records import find_record
     from tasks.server import prefect_api
@@ -85,13 +87,16 @@ def launch_serving(cron: str, timezone: str, request: Request) -> None:
 
 
 def pull_here(prune: bool = False) -> str:
-    """Pull into the checkout or worktree, without DVC."""
+    """Pull into the checkout or worktree, without DVC; under the project lock, so that no run's data change."""
+    from flows.session import new_run_id
     from pivotrl_core.config.loading import load_config
+    from tasks.lock import hold_lock
     from tasks.settings import main_checkout
     from tasks.sources import pull_inputs
 
-    root, _ = _prepare()
-    manifest = pull_inputs(load_config(root / "params.yaml"), root, main_checkout(root), prune)
+    root, state = _prepare()
+    with hold_lock(state.lock, f"pull-{new_run_id()}"):
+        manifest = pull_inputs(load_config(root / "params.yaml"), root, main_checkout(root), prune)
     gone = sum(file.gone for file in manifest.files)
     kept = f", {gone} of them gone at the source (--prune drops those)" if gone else ""
     return f"data/pulled: {len(manifest.files)} files{kept}"
@@ -102,12 +107,15 @@ def compare_names(a: str, b: str) -> str:
     root, _ = _prepare()
     from pivotrl_core.errors import DataError
     from tasks.comparison import compare_runs
-    from tasks.repository import Repository
+    from tasks.repository import GitError, Repository
 
     try:
         return compare_runs(a, b, root)
-    except DataError:
-        Repository(root).fetch_runs()
+    except DataError as error:
+        try:
+            Repository(root).fetch_runs()
+        except GitError:
+            raise error from None  # which name is wrong says more than why `origin` cannot be asked
         return compare_runs(a, b, root)
 
 

@@ -68,7 +68,7 @@ class Request:
             if key in self.settings:
                 out[key] = copy.deepcopy(self.settings[key])
         if self.arms:
-            out["arms"] = _keep_arms(out.get("arms", {}), self.arms)
+            out["arms"] = _keep_arms(section(out, "arms"), self.arms)
         if self.quick:
             _shrink(out)
         for key, value in self.settings.items():
@@ -80,6 +80,16 @@ class Request:
                 f"{NO_WARMUP}: 0, so the base policy is the model as it is; profile and training start from it"
             )
         return out, lines
+
+
+def section(values: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A section of plain values, empty where there is none. Raises ConfigError where it is no mapping."""
+    found = values.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ConfigError(f"{key}: expected a section of keys and values, found {found!r}")
+    return found
 
 
 def set_value(values: dict[str, Any], key: str, value: Any) -> None:
@@ -129,19 +139,21 @@ def trajectory_settings(path: Path) -> dict[str, Any]:
 
 def _drop_episode_arms(values: dict[str, Any]) -> list[str]:
     """Leave out arms that play episodes, and those that start from them, where the trajectories have no environment."""
-    if (values.get("source") or {}).get("kind", "embedded") == "embedded":
+    if section(values, "source").get("kind", "embedded") == "embedded":
         return []
-    trains = {name: (arm or {}).get("train") or {} for name, arm in values.get("arms", {}).items()}
+    arms = section(values, "arms")
+    trains = {name: section(section(arms, name), "train") for name in arms}
     played = {name for name, train in trains.items() if train.get("method") == "e2e"}
     dropped = [name for name, train in trains.items() if name in played or train.get("start") in played]
     for name in dropped:
-        del values["arms"][name]
+        del arms[name]
     what = ", ".join(dropped)
     return [f"arms left out, because these trajectories have no environment to play in: {what}"] if dropped else []
 
 
 def _warmup_epochs(values: Mapping[str, Any]) -> int:
-    return int((values.get("warmup") or {}).get("epochs", WarmupConfig().epochs))
+    epochs = section(values, "warmup").get("epochs", WarmupConfig().epochs)
+    return epochs if isinstance(epochs, int) else 0
 
 
 def _keep_arms(arms: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -149,18 +161,19 @@ def _keep_arms(arms: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     wanted = {"base", *names}
     for name in names:
         if name not in arms:
-            raise ConfigError(f"--arms {name}: no such arm; there are: {', '.join(arms)}")
-        wanted.add(str(((arms[name] or {}).get("train") or {}).get("start", "base")))
+            raise ConfigError(f"--arms {name}: no such arm; there are: {', '.join(map(str, arms))}")
+        wanted.add(str(section(section(arms, name), "train").get("start", "base")))
     return {name: arm for name, arm in arms.items() if name in wanted}
 
 
 def _shrink(values: dict[str, Any]) -> None:
-    embedded = (values.get("source") or {}).get("kind", "embedded") == "embedded"
+    embedded = section(values, "source").get("kind", "embedded") == "embedded"
     for key, value in quick.SETTINGS.items():
         if embedded or key not in quick.EMBEDDED_ONLY:
             set_value(values, key, value)
-    for arm in values.get("arms", {}).values():
-        train = (arm or {}).get("train")
+    arms = section(values, "arms")
+    for name in arms:
+        train = section(section(arms, name), "train")
         if train:
             train.update({key: quick.TRAIN[key] for key in quick.METHOD_KEYS.get(train.get("method"), ())})
 

@@ -76,11 +76,12 @@ def open_session(
         seed: Folder whose dvc.lock and pulled data a worktree starts from (default: the checkout).
         private: Work in a worktree (default: where the request overrides anything).
     """
-    values, config = load_request(checkout, request)
-    for line in request.fit(read_values(request.file(checkout)))[1]:
-        say(line)
+    load_request(checkout, request)
     state = find_state(checkout)
     with hold_lock(state.lock, run_id, say=say):
+        values, config = load_request(checkout, request)  # the file may have changed while we waited
+        for line in request.fit(read_values(request.file(checkout)))[1]:
+            say(line)
         for line in sweep_dead(checkout, state):
             say(f"left by a dead run: {line}")
         snapshot = take_snapshot(checkout)

@@ -10,7 +10,7 @@ from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.stages.context import StageContext
 from tasks.scratch import stage_scratch
-from tasks.settings import find_state
+from tasks.settings import find_state, main_checkout
 
 Program = Callable[[StageContext, str, Mapping[str, Any]], None]
 
@@ -35,7 +35,7 @@ def run_stage_program(root: Path, name: str, key: str = "") -> None:
     entry = _entry(graph, name, key)
     config, state = load_config(root / "params.yaml"), find_state(root)
     with stage_scratch(root, state, f"{name}@{key}" if key else name) as scratch:
-        programs[name](StageContext(config, root, scratch, state.store, state.models), key, entry)
+        programs[name](StageContext(config, root, scratch, state.store, state.models, main_checkout(root)), key, entry)
 
 
 def _read_graph(root: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from prefect import flow
 
 from flows.ablation import LAMBDAS, sweep_arms
 from flows.chain import Plan
-from flows.request import Request, read_values
+from flows.request import Request, read_values, section
 from flows.run import carry_out, name_flow_run
 from tasks.settings import find_checkout
 
@@ -32,7 +32,7 @@ def sweep_request(
 ) -> Request:
     """A request with the arms of a sweep over the parameter file, and with other seeds where given."""
     values = read_values(base.file(checkout or find_checkout()))
-    settings: dict[str, Any] = {"arms": sweep_arms(values.get("arms", {}), lambdas, controls)}
+    settings: dict[str, Any] = {"arms": sweep_arms(section(values, "arms"), lambdas, controls)}
     if seeds:
         settings["seeds"] = list(seeds)
     return Request({**settings, **base.settings}, base.arms, base.quick, base.params)

@@ -64,11 +64,16 @@ def torch_dtype(compute: ComputeConfig) -> torch.dtype:
 
 
 def resolve_folder(folder: Path) -> Path:
-    """Follow a pointer folder to the model it names."""
+    """Follow a pointer folder to the model it names: a folder, or a revision in the hub's own cache."""
     pointer = folder / POINTER
-    if pointer.exists():
-        return Path(read_json(pointer)["path"])
-    return folder
+    if not pointer.exists():
+        return folder
+    named = read_json(pointer)
+    if "path" in named:
+        return Path(named["path"])
+    from huggingface_hub import snapshot_download
+
+    return Path(snapshot_download(named["repo"], revision=named["revision"]))
 
 
 def load_policy(folder: Path, base: Path, compute: ComputeConfig) -> Policy:

@@ -34,6 +34,7 @@ class StageContext:
         scratch: this stage's own folder for what a killed run goes on from; outlives a kill, not a result.
         store: shared by all runs: profile blocks, named by their content.
         models: cache of converted models.
+        checkout: what relative paths of the configuration are relative to; a private worktree's is the main checkout.
     """
 
     config: Config
@@ -41,6 +42,7 @@ class StageContext:
     scratch: Path
     store: Path
     models: Path
+    checkout: Path
 
     def path(self, relative: str | Path) -> Path:
         """A place below the root."""

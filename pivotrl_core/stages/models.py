@@ -19,7 +19,7 @@ def source_model(context: StageContext) -> Path:
 
         return bundled_model(context.models)
     if isinstance(model, FolderModel):
-        return Path(model.path).expanduser()
+        return context.checkout / Path(model.path).expanduser()
     from huggingface_hub import snapshot_download
 
     return Path(snapshot_download(model.repo, revision=model.revision))

@@ -1,17 +1,20 @@
 """Warm-up: a short SFT that teaches a raw model the tool format. Its result is the base policy pi_0.
 
-Without epochs, the base policy is the source model itself: a pointer to it, no copy.
+Without epochs, the base policy is the source model itself: a pointer that says which model that is, and no copy (but
+of the small bundled model, whose place differs from machine to machine).
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from pivotrl_core.config.arms import OptimiserConfig
+from pivotrl_core.config.inputs import BundledModel
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import POINTER, compute_dtype, prepare_torch
 from pivotrl_core.errors import DataError
-from pivotrl_core.files import write_json
+from pivotrl_core.files import read_json, write_json
 from pivotrl_core.grpo.prefix_tree import TargetSequence
 from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.models import source_model
@@ -31,11 +34,21 @@ def run_warmup(context: StageContext) -> None:
     with timed(context, "warmup"):
         model = source_model(context)
         if context.config.warmup.epochs == 0:
-            write_json(context.path(BASE) / POINTER, {"path": str(model)})
+            _point_to(context, model)
             MetricsFile(context.path(REPORT / "metrics.jsonl"), [])
             write_report(context.path(REPORT / "report.json"), "warmup", {}, trained=False)
             return
         _train(context, model)
+
+
+def _point_to(context: StageContext, model: Path) -> None:
+    """Make the source model the base policy. The pointer differs where the model does: later stages depend on it."""
+    base = context.path(BASE)
+    if isinstance(context.config.model, BundledModel):
+        shutil.copytree(model, base, dirs_exist_ok=True)
+        return
+    identity = read_json(context.path(PULLED / "model.json"))
+    write_json(base / POINTER, identity | ({"path": str(model)} if "path" in identity else {}))
 
 
 def _train(context: StageContext, model: Path) -> None:

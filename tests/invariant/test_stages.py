@@ -11,11 +11,12 @@ import pytest
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
-from pivotrl_core.files import file_digest, read_json, read_jsonl, write_jsonl
+from pivotrl_core.files import file_digest, read_json, read_jsonl, write_json, write_jsonl
 from pivotrl_core.stages.candidates import run_candidates
 from pivotrl_core.stages.compare import run_compare
 from pivotrl_core.stages.context import StageContext
 from pivotrl_core.stages.evaluate import run_evaluate
+from pivotrl_core.stages.models import source_model
 from pivotrl_core.stages.profile import run_profile
 from pivotrl_core.stages.select import run_select
 from pivotrl_core.stages.train import run_train
@@ -81,7 +82,7 @@ def pull(root: Path, trajectories: list[Trajectory]) -> None:
 
 def run_chain(root: Path, config: Config) -> StageContext:
     """Every stage in the order of the graph."""
-    context = StageContext(config, root, root / "scratch", root / "store", root / "cache")
+    context = StageContext(config, root, root / "scratch", root / "store", root / "cache", root)
     graph = derive_graph(config)
     run_warmup(context)
     run_candidates(context)
@@ -91,7 +92,7 @@ def run_chain(root: Path, config: Config) -> StageContext:
         profile = graph["selects"][train["pool"]]["profile"]
         run_profile(context, profile, graph["profiles"][profile]["policy"])
         run_select(context, train["pool"], train["arm"], profile)
-        stage = StageContext(config, root, root / "scratch" / key, root / "store", root / "cache")
+        stage = StageContext(config, root, root / "scratch" / key, root / "store", root / "cache", root)
         run_train(stage, train["arm"], train["seed"], train["start"], train["pool"])
 
     for key in graph["trains"]:
@@ -200,13 +201,15 @@ def test_a_killed_stage_carries_on_to_the_same_files(
         sections["arms"][arm]["train"]["checkpoint_every"] = 1
     config = parse_config(sections)
     pull(tmp_path, toy_trajectories(20))
-    context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache")
+    context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache", tmp_path)
     run_warmup(context)
     run_candidates(context)
     run_profile(context, "base", "models/base")
     for arm in ("sft", "all-turns"):
         run_select(context, arm, arm, "base")
-        stage = StageContext(config, tmp_path, tmp_path / "scratch" / arm, tmp_path / "store", tmp_path / "cache")
+        stage = StageContext(
+            config, tmp_path, tmp_path / "scratch" / arm, tmp_path / "store", tmp_path / "cache", tmp_path
+        )
         with monkeypatch.context() as patch:
             patch.setattr(stage_context.MetricsFile, "append", killed)
             with pytest.raises(KeyboardInterrupt):
@@ -221,12 +224,26 @@ def test_a_killed_stage_carries_on_to_the_same_files(
 def test_without_warm_up_the_base_policy_is_a_pointer(tiny_llama: Path, tmp_path: Path) -> None:
     config = configuration(tiny_llama, warmup={"epochs": 0})
     pull(tmp_path, toy_trajectories(20))
-    context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache")
+    context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache", tmp_path)
+    write_json(tmp_path / "data/pulled/model.json", {"kind": "folder", "path": str(tiny_llama), "digest": "d1"})
     run_warmup(context)
     assert [path.name for path in (tmp_path / "models/base").iterdir()] == ["policy.json"]
+    # Another model in the same folder is another pointer: what depends on models/base must not be taken for current.
+    assert read_json(tmp_path / "models/base/policy.json")["digest"] == "d1"
     run_candidates(context)
     run_profile(context, "base", "models/base")
     run_select(context, "sft", "sft", "base")
     run_train(context, "sft", 0, "models/base", "sft")
     run_evaluate(context, "sft", 0, "models/sft/0")
     assert read_json(tmp_path / "reports/evaluate/sft-0/report.json")["metrics"]["eval/drift/kl_neutral"] > 0.0
+
+
+def test_a_relative_model_path_is_relative_to_the_checkout_wherever_a_stage_works(
+    tiny_llama: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout/mine").symlink_to(tiny_llama)
+    config = configuration(Path("mine"))
+    worktree = tmp_path / "worktree"
+    context = StageContext(config, worktree, worktree, worktree, worktree, tmp_path / "checkout")
+    assert (source_model(context) / "config.json").is_file()
