@@ -196,7 +196,7 @@ def main(arguments: list[str] | None = None) -> Any:
     except OSError as error:  # a full disk, a folder that may not be written: what it says is enough
         print(f"error: {error}", file=sys.stderr)
         sys.exit(EXIT_SOFTWARE)
-    except Exception:  # Python's own exit code, 1, would say that a reproduction differs
+    except Exception:  # noqa: BLE001 - Python's own exit code, 1, would say that a reproduction differs
         traceback.print_exc()
         sys.exit(EXIT_SOFTWARE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from dataclasses import asdict, dataclass
@@ -86,7 +87,12 @@ def _checkout(root: Path) -> list[Check]:
     busy = holder is not None and not holder.process.is_dead()
     checks.append(Check("lock", not busy, str(holder) if busy else "free", "wait for it, or end it", needed=False))
     server = os.environ.get("PREFECT_API_URL", "a server for each command (PREFECT_API_URL is not set)")
-    return [*checks, Check("Prefect", True, server), Check("MLflow", True, state.tracking_uri)]
+    return [*checks, Check("Prefect", True, _shown(server)), Check("MLflow", True, _shown(state.tracking_uri))]
+
+
+def _shown(address: str) -> str:
+    """An address without the user and password in it."""
+    return re.sub(r"(?<=://)[^/]*@", "", address)
 
 
 def examination_text(checks: list[Check]) -> str:

@@ -175,7 +175,7 @@ def _shrink(values: dict[str, Any]) -> None:
     for name in arms:
         train = section(section(arms, name), "train")
         if train:
-            train.update({key: quick.TRAIN[key] for key in quick.METHOD_KEYS.get(train.get("method"), ())})
+            train.update({key: quick.TRAIN[key] for key in quick.METHOD_KEYS.get(str(train.get("method")), ())})
 
 
 def read_values(path: Path) -> dict[str, Any]:

@@ -14,16 +14,17 @@ import yaml
 
 from tasks.locked import LOCK_NAME, LockedStage, parse_lock, read_lock
 from tasks.repository import RUN_REFS, Repository
-from tasks.settings import State
+from tasks.settings import State, dvc_cache
 from tasks.worktree import sweep_worktrees
 
 
 def collect_garbage(root: Path, state: State) -> str:
     """Remove what nothing names. To be called with the project lock held. Returns what was done."""
     worktrees = sweep_worktrees(root, state)
-    wanted = _wanted(root, state)
+    cache = dvc_cache(root)
+    wanted = _wanted(root, state, cache)
     removed, size = 0, 0
-    files = state.cache / "files" / "md5"
+    files = cache / "files" / "md5"
     for path in sorted(files.glob("??/*")):
         name = path.parent.name + path.name
         if name not in wanted and path.is_file():
@@ -31,7 +32,7 @@ def collect_garbage(root: Path, state: State) -> str:
             removed += 1
             path.unlink()
     shutil.rmtree(state.scratch, ignore_errors=True)
-    for entry in sorted((state.cache / "runs").glob("*/*/*")):
+    for entry in sorted((cache / "runs").glob("*/*/*")):
         if not set(_outs_of_run(entry)) <= wanted:
             entry.unlink()
     return (
@@ -39,7 +40,7 @@ def collect_garbage(root: Path, state: State) -> str:
     )
 
 
-def _wanted(root: Path, state: State) -> set[str]:
+def _wanted(root: Path, state: State, cache: Path) -> set[str]:
     """Cache names (MD5, `.dir` for folders) that the checkout, the nightly's seed or a recorded run needs."""
     repository = Repository(root)
     locks = [read_lock(root / LOCK_NAME), read_lock(state.root / "nightly" / LOCK_NAME)]
@@ -49,7 +50,7 @@ def _wanted(root: Path, state: State) -> set[str]:
     wanted: set[str] = set()
     for lock in locks:
         for stage in lock.values():
-            wanted |= _names(state, stage)
+            wanted |= _names(cache, stage)
     return wanted
 
 
@@ -59,14 +60,14 @@ def _outs_of_run(entry: Path) -> list[str]:
     return [str(out.get("md5", "")) for out in value.get("outs", [])]
 
 
-def _names(state: State, stage: LockedStage) -> set[str]:
+def _names(cache: Path, stage: LockedStage) -> set[str]:
     names = set(stage.outs.values())
     for folder in [name for name in names if name.endswith(".dir")]:
-        names |= _members(state, folder)
+        names |= _members(cache, folder)
     return names
 
 
-def _members(state: State, folder: str) -> set[str]:
+def _members(cache: Path, folder: str) -> set[str]:
     """Files of a folder, which the cache keeps as a JSON list under the folder's own name."""
-    path = state.cache / "files" / "md5" / folder[:2] / folder[2:]
+    path = cache / "files" / "md5" / folder[:2] / folder[2:]
     return {str(entry["md5"]) for entry in json.loads(path.read_text(encoding="utf-8"))} if path.is_file() else set()

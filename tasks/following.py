@@ -39,12 +39,15 @@ class LineFollower:
         if identity is None or (self._ignored is not None and identity == self._ignored):
             return []
         self._ignored = None
-        if self._seen is None or identity[:1] != self._seen[:1] or self.path.stat().st_size < self._offset:
+        if self._seen is None or identity[:1] != self._seen[:1] or identity[2] < self._offset:
             self._offset = 0
         self._seen = identity
-        with self.path.open("rb") as file:
-            file.seek(self._offset)
-            text = file.read()
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                text = file.read()
+        except FileNotFoundError:  # removed since it was looked at, as DVC does before it runs a stage again
+            return []
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
         return whole.decode("utf-8", "replace").splitlines()

@@ -18,7 +18,7 @@ from typing import Any
 
 from pivotrl_core.errors import ConfigError, TemporaryError
 from tasks.guardian import TIMED_OUT
-from tasks.locked import LockedStage
+from tasks.locked import HALF_WRITTEN, LOCK_NAME, LockedStage
 from tasks.supervision import DEFAULT_LIMITS, Limits, StageFailedError, last_lines, run_supervised
 
 _EXIT = re.compile(r"exited with (-?[0-9]+)")
@@ -80,16 +80,22 @@ def query_graph(root: Path) -> list[StageStatus]:
 
     A stage is not called changed because a stage before it is: whoever runs one asks again for those that follow.
     """
+    with _translated(root), _open_repo(root) as repo, repo.lock:
+        graph = repo.index.graph
+        return [_status(graph, stage, root) for stage in _in_order(graph, list(repo.index.stages)) if _name(stage)]
+
+
+@contextmanager
+def _translated(root: Path) -> Iterator[None]:
+    """An error of DVC's as one of ours, with what to do."""
     from dvc.exceptions import DvcException
 
     try:
-        with _open_repo(root) as repo, repo.lock:
-            graph = repo.index.graph
-            return [_status(graph, stage, root) for stage in _in_order(graph, list(repo.index.stages)) if _name(stage)]
+        yield
     except DvcException as error:
-        raise GraphError(
-            f"{root / 'dvc.yaml'}: {error}; `pivotrl graph` writes graph.yaml anew from params.yaml"
-        ) from error
+        half = LOCK_NAME in str(error)
+        remedy = HALF_WRITTEN if half else "`pivotrl graph` writes graph.yaml anew from params.yaml"
+        raise GraphError(f"{root / (LOCK_NAME if half else 'dvc.yaml')}: {error}; {remedy}") from error
 
 
 def _in_order(graph: Any, stages: Sequence[Any]) -> list[Any]:
@@ -120,7 +126,7 @@ def _status(graph: Any, stage: Any, root: Path) -> StageStatus:
 
 def is_changed(root: Path, name: str) -> bool:
     """Whether DVC would run this one stage now."""
-    with _open_repo(root) as repo, repo.lock:
+    with _translated(root), _open_repo(root) as repo, repo.lock:
         return bool(_load_stage(repo, root, name).changed())
 
 

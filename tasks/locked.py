@@ -11,9 +11,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pivotrl_core.errors import DataError
 from pivotrl_core.types import canonical_json
 
 LOCK_NAME = "dvc.lock"
+
+
+# DVC writes the file in place.
+HALF_WRITTEN = (
+    "a full disk or a killed process leaves half a dvc.lock: remove it, and what it named comes back from DVC's cache"
+)
+
+
+class LockFileError(DataError):
+    """A dvc.lock file is not whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +44,18 @@ class LockedStage:
 
 
 def read_lock(path: Path) -> dict[str, LockedStage]:
-    """All entries of a dvc.lock file; empty where there is none."""
-    return parse_lock(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    """All entries of a dvc.lock file; empty where there is none. Raises LockFileError where it is not whole."""
+    from ruamel.yaml.error import YAMLError
+
+    if not path.is_file():
+        return {}
+    try:
+        text = path.read_text(encoding="utf-8")
+        if not text.strip():
+            raise ValueError("it is empty")
+        return parse_lock(text)
+    except (YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise LockFileError(f"{path}: not as DVC writes it ({error}); {HALF_WRITTEN}") from error
 
 
 def parse_lock(text: str) -> dict[str, LockedStage]:

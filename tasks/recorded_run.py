@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from pivotrl_core.errors import DataError
 from tasks.locked import LOCK_NAME, parse_lock
 from tasks.repository import RECORDED, RUN_REFS, Repository
-from tasks.settings import find_state
+from tasks.settings import dvc_cache
 
 FOLDERS = ("reports", "data")
 TABLES = ("items.parquet", "episodes.parquet")
@@ -57,7 +57,7 @@ def materialised(root: Path, commit: str) -> Iterator[Path]:
                 _write(folder / path, content)
         lock = folder / LOCK_NAME
         if lock.is_file():
-            _add_tables(folder, find_state(root).cache, lock.read_text(encoding="utf-8"))
+            _add_tables(folder, dvc_cache(root), lock.read_text(encoding="utf-8"))
         yield folder
 
 
@@ -78,5 +78,7 @@ def _cached(cache: Path, md5: str) -> bytes | None:
 
 
 def _write(path: Path, content: bytes) -> None:
+    if ".." in path.parts:  # git itself makes no such path, but a record may come from elsewhere
+        raise DataError(f"{path}: the record names a file outside of its folder; do not trust it")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)

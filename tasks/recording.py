@@ -16,6 +16,7 @@ from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import read_json
 from tasks.following import MetricsFollower
+from tasks.last_good import STARTS
 from tasks.locked import LOCK_NAME, read_lock
 from tasks.provenance import Provenance
 
@@ -57,7 +58,10 @@ class Recording:
         self._guarded("start", self._start)
 
     def finish(self, status: str, table: str, folder: Path | None, commit: str) -> None:
-        """Fill all children from the reports and end the parent, where one was begun."""
+        """Fill all children from the reports and end the parent, where one was begun.
+
+        A run that did not finish fills none: beside what its stages wrote lie reports of earlier runs.
+        """
         if self._tracker is not None:
             self._guarded("finish", lambda: self._finish(status, table, folder, commit))
 
@@ -87,34 +91,38 @@ class Recording:
 
         graph = derive_graph(self.config)
         inputs = [Input(Path(path).name, md5, path) for path, md5 in self.provenance().inputs.items()]
+        finished = status == "FINISHED"
         for key, one in graph["evaluates"].items():
-            folders = stage_folders(self.root, graph, one["arm"], one["seed"])
-            if not folders:
+            folders = stage_folders(self.root, graph, one["arm"], one["seed"]) if finished else []
+            if not folders and key not in self._children:
                 continue
             child = self._child(key)
             for place in folders:
                 record_stage(child, place)
             child.log_inputs(inputs)
             child.finish(status)
-            if status == "FINISHED" and key in graph["trains"] and self.config.tracking.register_model:
+            if finished and key in graph["trains"] and self.config.tracking.register_model:
                 self._register(child, one, graph["trains"][key], commit)
         if commit:
             self._tracker.client.set_tag(self.parent, "pivotrl.run_commit", commit)
         comparison = self.root / "reports" / "compare" / "report.json"
-        if status == "FINISHED" and comparison.is_file():
+        if finished and comparison.is_file():
             self._tracker.log_comparison(self.parent, read_json(comparison))
         self._tracker.finish_run(self.parent, status, table, folder)
 
     def _register(self, child: Any, arm: Mapping[str, Any], train: Mapping[str, Any], commit: str) -> None:
-        outs = {path: md5 for stage in read_lock(self.root / LOCK_NAME).values() for path, md5 in stage.outs.items()}
+        lock = read_lock(self.root / LOCK_NAME)
+        outs = {path: md5 for stage in lock.values() for path, md5 in stage.outs.items()}
         pointer = {
             "path": arm["policy"],
             "md5": outs.get(arm["policy"], ""),
             "run_commit": commit,
             "run_id": self.run_id,
         }
-        pool, start = f"data/pools/{train['pool']}", train["start"]
-        lineage = {"start": start, "start_md5": outs.get(start, ""), "pool": pool, "pool_md5": outs.get(pool, ""),
+        pool, deps = f"data/pools/{train['pool']}", lock[f"train@{arm['arm']}-{arm['seed']}"].deps
+        # A nightly's training starts from a kept model, which the configuration does not know.
+        start = next((path for path in deps if path.startswith(f"{STARTS}/")), train["start"])
+        lineage = {"start": start, "start_md5": deps.get(start, ""), "pool": pool, "pool_md5": outs.get(pool, ""),
                    "data_md5": outs.get("data/pulled", ""), "arm": arm["arm"], "seed": arm["seed"]}  # fmt: skip
         self._tracker.register_model(f"{self.config.tracking.experiment}-{arm['arm']}", pointer, child.run_id, lineage)
 

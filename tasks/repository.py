@@ -37,12 +37,16 @@ class Repository:
         """Run git and return what it printed. Raises GitError with git's message."""
         clean = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
         command = ["git", "-c", "core.quotePath=false", "-C", str(self.root), *arguments]
-        answer = subprocess.run(
-            command, input=data, capture_output=True, check=False, env={**clean, **(environment or {})}
-        )
+        try:
+            answer = subprocess.run(
+                command, input=data, capture_output=True, check=False, env={**clean, **(environment or {})}
+            )
+        except FileNotFoundError as error:
+            raise GitError("git is not installed, or not in PATH; install git") from error
         if answer.returncode != 0:
             message = answer.stderr.decode("utf-8", "replace").strip()
-            raise GitError(f"{self.root}: git {arguments[0]}: {message or f'exit {answer.returncode}'}")
+            remedy = "; `git init` and commit once, then run again" if "not a git repository" in message else ""
+            raise GitError(f"{self.root}: git {arguments[0]}: {message or f'exit {answer.returncode}'}{remedy}")
         return answer.stdout
 
     def text(self, *arguments: str) -> str:
@@ -60,7 +64,12 @@ class Repository:
         """The commit that is checked out. Raises GitError where there is none yet."""
         commit = self.resolve("HEAD")
         if commit is None:
-            raise GitError(f"{self.root}: no git commit to stand on; `git init` and commit once, then run again")
+            self.git("rev-parse", "--git-dir")  # says in git's words where there is no repository, or one it distrusts
+            raise GitError(f"{self.root}: no git commit to stand on; commit once, then run again")
+        folder = self.text("rev-parse", "--show-prefix")
+        if folder:
+            remedy = "clone the project, or `git init` and commit in it, then run again"
+            raise GitError(f"{self.root}: the checkout is a folder ({folder}) of another repository; {remedy}")
         return commit
 
     def changes(self) -> bytes:
@@ -77,8 +86,9 @@ class Repository:
                 names = new.encode("utf-8", "surrogateescape")
                 self.git("add", "--pathspec-from-file=-", "--pathspec-file-nul", data=names, environment=literal)
             kept = [f":(exclude,top){name}" for name in RECORDED]
-            return self.git("diff", "--cached", "--binary", "--no-color", "--no-ext-diff", "HEAD", "--", ".", *kept,
-                            environment=environment)  # fmt: skip
+            # Plumbing, not `git diff`: that one follows the user's settings (prefixes, context lines, text conversion),
+            # and a patch made by them applies at the wrong place or not at all.
+            return self.git("diff-index", "--cached", "--binary", "HEAD", "--", ".", *kept, environment=environment)
 
     def _new_files(self, environment: Mapping[str, str]) -> Iterator[str]:
         """What HEAD does not have and git does not ignore, whether staged or not: the temporary index is HEAD's."""

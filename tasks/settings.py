@@ -1,8 +1,8 @@
 """Where a checkout keeps its state, and the environment that our processes run in.
 
 Everything that is ours and not git's lies in one folder, `.state/` of the main checkout: private worktrees find it
-through git's common folder, and PIVOTRL_STATE moves it. Environment variables are read and written here and nowhere
-deeper. Invariant: a variable that the user has set is never overridden.
+through git's common folder, and PIVOTRL_STATE moves it; DVC's cache stays where DVC's settings have it. Environment
+variables are read and written here and nowhere deeper. Invariant: a variable that the user has set is never overridden.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class State:
 
     @property
     def cache(self) -> Path:
-        """DVC's cache, shared by the checkout and its private worktrees."""
+        """DVC's cache of a worktree that shares nothing; a checkout's is where its settings say (`dvc_cache`)."""
         return self.root / "dvc-cache"
 
     @property
@@ -99,10 +99,25 @@ def find_state(checkout: Path) -> State:
     return State(main_checkout(checkout) / ".state")
 
 
+def dvc_cache(checkout: Path) -> Path:
+    """DVC's cache, shared by a checkout and its private worktrees: what DVC's settings of that checkout name."""
+    from configobj import ConfigObj  # type: ignore[import-untyped] # what DVC itself reads its settings with
+
+    folder = checkout / ".dvc"
+    for file in (folder / "config.local", folder / "config"):
+        found = ConfigObj(str(file)).get("cache", {}).get("dir") if file.is_file() else None
+        if found:
+            return (folder / Path(found).expanduser()).resolve()
+    return folder / "cache"
+
+
 def main_checkout(checkout: Path) -> Path:
     """The checkout that a worktree belongs to; `checkout` itself where git does not say otherwise."""
     query = ["git", "-C", str(checkout), "rev-parse", "--path-format=absolute", "--git-common-dir"]
-    answer = subprocess.run(query, capture_output=True, text=True, check=False)
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # no git on this machine: `doctor` says so, and what needs git names it
+        return checkout
     if answer.returncode != 0:
         return checkout
     common = Path(answer.stdout.strip())

@@ -46,7 +46,9 @@ def pull_inputs(config: Config, root: Path, base: Path, prune: bool = False) -> 
         prune: Drop files that the source no longer has; without it they stay in use.
     """
     target = root / PULLED
-    manifest = pulling.pull(build_source(config, base), target, prune=prune)
+    # A generated file is not lost at its source: it is no longer asked for.
+    generated = isinstance(config.source, EmbeddedSource)
+    manifest = pulling.pull(build_source(config, base), target, prune=prune or generated)
     write_json(target / "model.json", model_identity(config.model, base))
     # What the warm-up depends on: new training data must not make the base policy look changed.
     files = [[file.origin_key, file.sha256] for file in manifest.files if file.split is PullSplit.WARMUP]

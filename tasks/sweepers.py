@@ -19,7 +19,7 @@ _TAG = "pivotrl-process:"
 def process_tag() -> str:
     """Tag that says which process a flow run lives in."""
     mine = this_process()
-    return f"{_TAG}{mine.host}:{mine.pid}:{mine.started}"
+    return f"{_TAG}{mine.host}:{mine.pid}:{mine.started}:{mine.boot}"
 
 
 def mark_flow_run(flow_run_id: Any) -> None:
@@ -52,8 +52,8 @@ def sweep_flow_runs() -> list[str]:
 def _process_of(tags: list[str]) -> ProcessIdentity | None:
     for tag in tags:
         if tag.startswith(_TAG):
-            host, pid, started = tag.removeprefix(_TAG).rsplit(":", 2)
-            return ProcessIdentity(host, int(pid), float(started))
+            host, pid, started, *boot = tag.removeprefix(_TAG).split(":")
+            return ProcessIdentity(host, int(pid), float(started), *boot)
     return None
 
 

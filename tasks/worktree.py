@@ -15,11 +15,11 @@ from pathlib import Path
 
 from pivotrl_core.files import write_json, write_text
 from tasks.lock import read_holder
-from tasks.locked import LOCK_NAME
+from tasks.locked import LOCK_NAME, read_lock
 from tasks.processes import this_process
 from tasks.provenance import Snapshot
 from tasks.repository import GitError, Repository
-from tasks.settings import State
+from tasks.settings import State, dvc_cache
 
 PULLED = Path("data") / "pulled"
 
@@ -51,7 +51,7 @@ def private_worktree(
         _create(checkout, root, snapshot)
         for name, text in files.items():
             write_text(root / name, text)
-        _configure_dvc(checkout, root, cache or state.cache)
+        _configure_dvc(checkout, root, cache or dvc_cache(checkout))
         yield root
     finally:
         remove_worktree(checkout, root)
@@ -95,9 +95,10 @@ def set_remote(root: Path, url: str) -> None:
 
 def seed_from(checkout: Path, root: Path) -> None:
     """Give a worktree what the checkout has already: its dvc.lock and the pulled data, so that only news is fetched."""
-    if (checkout / LOCK_NAME).is_file():
-        shutil.copyfile(checkout / LOCK_NAME, root / LOCK_NAME)
+    if read_lock(checkout / LOCK_NAME):
+        write_text(root / LOCK_NAME, (checkout / LOCK_NAME).read_text(encoding="utf-8"))
     if (checkout / PULLED).is_dir():
+        shutil.rmtree(root / PULLED, ignore_errors=True)  # the nightly's seed is the same folder every night
         shutil.copytree(checkout / PULLED, root / PULLED, dirs_exist_ok=True)
 
 

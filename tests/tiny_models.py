@@ -32,6 +32,14 @@ CHATML_REWRITING = CHATML.replace(
     "{% endif %}",
 )
 
+# Cuts the thinking of an assistant turn once a user's message follows it, as Qwen3 does.
+CHATML_CUTTING = CHATML.replace(
+    "{{ message.content }}",
+    "{% if message.role == 'assistant' and '</think>' in message.content "
+    "and messages[loop.index:] | selectattr('role', 'equalto', 'user') | list %}"
+    "{{ message.content.split('</think>')[-1].lstrip('\n') }}{% else %}{{ message.content }}{% endif %}",
+)
+
 
 def tiny_tokenizer(template: str = CHATML) -> Any:
     """A byte-level BPE of 320 entries with ChatML's special tokens."""

@@ -33,7 +33,7 @@ class AdaptiveEtaRule(Section):
     """sigma > eta, with eta moved until the share of pivots lies in a band."""
 
     rule: Literal["adaptive-eta"]
-    eta: Probability = 0.3
+    eta: float = Field(0.3, gt=0.0, le=1.0, description="where it begins; it moves by factors, and 0 would stay 0")
     low_share: Probability = 0.15
     high_share: Probability = 0.25
 

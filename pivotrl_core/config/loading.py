@@ -61,11 +61,12 @@ def _describe(fault: Any) -> str:
 
 
 def _known_keys(model: type[BaseModel], path: list[str]) -> set[str]:
-    """Names of the fields under `path`; tags of unions and names of arms are steps that no field has."""
+    """Names of the fields under `path`; a union's tag is a step to one of its members, an arm's name is none."""
     models = [model]
     for step in path:
         children = [m for parent in models if step in parent.model_fields for m in _models_in(parent, step)]
-        models = children or models
+        tagged = [m for m in models if any(step in get_args(part.annotation) for part in m.model_fields.values())]
+        models = children or tagged or models
     return {name for m in models for name in m.model_fields}
 
 

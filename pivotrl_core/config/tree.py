@@ -54,6 +54,9 @@ class Config(Section):
         start = arm.train.start
         if start == "base":
             return
+        for other in (f"{name}-{seed}" for seed in self.seeds):  # its pools, one a seed, are named so
+            if other in self.arms:
+                raise ValueError(f"arms.{other}: a pool of arm '{name}' has this name; give the arm another one")
         parent = self.arms.get(start)
         if parent is None or parent.train is None:
             raise ValueError(f"arms.{name}.train.start: '{start}' is no trained arm; one of {self._trained()} or base")

@@ -59,7 +59,7 @@ class Stems:
         self.dense = self.slot_R.tolist() == list(range(grid.numel()))  # every place taken, in order: no gathering
 
     def keep(self, rows: Tensor) -> None:
-        """Drop all rows but these, and the stems that no row needs any more."""
+        """Go on with these rows (one that is named twice becomes two), without stems that none of them needs."""
         stems, self.stem_R = torch.unique(self.stem_R[rows], return_inverse=True)
         self.visible_R = self.visible_R[rows]
         if len(stems) < self.keys[0].shape[0]:
@@ -113,10 +113,16 @@ class Own:
         )
 
     def keep(self, rows: Tensor) -> None:
-        """Drop all rows but these."""
-        self.keys = [keys[rows] for keys in self.keys]
-        self.values = [values[rows] for values in self.values]
+        """Go on with these rows; one that is named twice becomes two."""
+        self.keys = [self._chosen(keys, rows) for keys in self.keys]
+        self.values = [self._chosen(values, rows) for values in self.values]
         self.valid_RS = self.valid_RS[rows]
+
+    def _chosen(self, stored: Tensor, rows: Tensor) -> Tensor:
+        # Zeros behind `length`: a place that another row needs is read with weight 0, and 0 times NaN is NaN.
+        chosen = stored.new_zeros(len(rows), *stored.shape[1:])
+        chosen[:, :, : self.length] = stored[rows, :, : self.length]
+        return chosen
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> None:
         """Put the keys and values of the newest tokens behind `length` (which the caller moves once per forward)."""
@@ -189,7 +195,7 @@ class Branches:
         return wide.repeat(1, repeats, 1)[:, None]
 
     def keep(self, rows: Tensor) -> None:
-        """Drop all rows but these, everywhere."""
+        """Go on with these rows, everywhere; one that is named twice becomes two."""
         self.tail.keep(rows)
         if self.stems is not None:
             self.stems.keep(rows)

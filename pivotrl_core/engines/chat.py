@@ -13,16 +13,27 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from jinja2 import TemplateError
+
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.trajectories.thinking import CLOSE, OPEN
 from pivotrl_core.types import Action, Message, Role, Tool, tools_to_json
 from pivotrl_core.verifiers.formatting import ToolFormat, format_turn, tools_listing
 from pivotrl_core.verifiers.parsing import parse_action
 
+THOUGHT = f"{OPEN}\nx\n{CLOSE}\n\nx"  # a turn with thinking, spaced as models write it
+
 
 class ChatRenderer:
-    """Renders conversations for one tokenizer and one way of writing tool calls."""
+    """Renders conversations for one tokenizer and one way of writing tool calls.
+
+    Raises:
+        ConfigError: the tokenizer has no chat template or no end of turn; later, its template refuses a conversation.
+    """
 
     def __init__(self, tokenizer: Any, tool_format: ToolFormat | str) -> None:
+        if not tokenizer.chat_template or tokenizer.eos_token_id is None:
+            raise ConfigError("model: its tokenizer has no chat template or no eos_token; choose an instruction model")
         self.tokenizer = tokenizer
         self.tool_format = ToolFormat(tool_format)
         self.eos_id = int(tokenizer.eos_token_id)
@@ -46,19 +57,39 @@ class ChatRenderer:
             cursor = len(end)
         return (*ids, *self._encode(text[cursor:]))
 
-    def following_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Ids between an assistant turn that has just ended and the next one: what the environment answered."""
-        turn = Message(Role.ASSISTANT, "x")
-        opening = [Message(Role.USER, "x"), turn]
-        text = self._text([*opening, *messages], ())
-        before = self._text(opening[:1], ()) + "x" + self.tokenizer.eos_token
-        if not text.startswith(before):
+    def following_ids(self, messages: Sequence[Message], thought: bool = False) -> tuple[int, ...]:
+        """Ids between an assistant turn that has just ended and the next one: what the environment answered.
+
+        Args:
+            messages: the answer.
+            thought: whether this turn or an earlier one holds thinking, which some templates cut once the user speaks.
+
+        Raises:
+            ConfigError: the template rewrites such turns: what the policy has read would be no beginning of its state.
+        """
+        if thought and self._opened(THOUGHT, messages) is None:
+            raise ConfigError(
+                "model: its chat template cuts the thinking of earlier turns, and this policy thinks; episodes need a "
+                "template that only appends, or a policy that does not think (a warm-up writes no thinking)"
+            )
+        following = self._opened("x", messages)
+        if following is None:
             raise ConfigError("model: its chat template rewrites earlier turns; episodes need one that only appends")
-        return self._encode(text[len(before) :])
+        return self._encode(following)
+
+    def _opened(self, turn: str, messages: Sequence[Message]) -> str | None:
+        """The template's text behind an assistant turn that some messages follow; None where it rewrote that turn."""
+        opening = [Message(Role.USER, "x"), Message(Role.ASSISTANT, turn)]
+        text = self._text([*opening, *messages], ())
+        before = self._text(opening[:1], ()) + turn + self.tokenizer.eos_token
+        return text[len(before) :] if text.startswith(before) else None
 
     def turn_text(self, message: Message) -> str:
         """An assistant message as the policy would write it."""
-        return format_turn(message, self.tool_format)
+        try:
+            return format_turn(message, self.tool_format)
+        except ValueError as error:
+            raise ConfigError(f"data.tool_format: {error}") from error
 
     def action_ids(self, message: Message) -> tuple[int, ...]:
         """Ids of an assistant message, with the end-of-turn id."""
@@ -83,7 +114,15 @@ class ChatRenderer:
             arguments["tools"] = [{"type": "function", "function": tool} for tool in tools_to_json(tools)] or None
         elif tools:
             plain = _with_listing(plain, tools_listing(tools))
-        return str(self.tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=True, **arguments))
+        try:
+            text = self.tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=True, **arguments)
+        except TemplateError as error:
+            roles = ", ".join(one["role"] for one in plain)
+            raise ConfigError(
+                f"model: its chat template refuses a conversation of {roles} ({error}); use a model whose template "
+                "takes system messages and several tool results in a row, or edit the template"
+            ) from error
+        return str(text)
 
     def _plain(self, message: Message) -> dict[str, str]:
         if message.role is Role.ASSISTANT:

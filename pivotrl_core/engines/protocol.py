@@ -58,9 +58,13 @@ class TokenCount:
 
 
 class Engine(Protocol):
-    """Samples continuations. `count` accumulates what was computed since the engine was made."""
+    """Samples continuations. `count` accumulates what was computed since the engine was made.
+
+    `version` names the code that samples: it changes whenever equal requests to equal weights might give other samples.
+    """
 
     count: TokenCount
+    version: str
 
     def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[list[Sample]]:
         """One list per request, in order, with one sample per seed, in order."""

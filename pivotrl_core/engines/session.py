@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pivotrl_core.engines.branches import Branches, Own, Stems, branch_attention
+from pivotrl_core.engines.branches import Branches, Own, Stems
 from pivotrl_core.engines.protocol import Sample, SamplingConfig
 from pivotrl_core.engines.transformers_engine import Row, TransformersEngine, batches_by_length, new_row
 
@@ -40,13 +40,13 @@ class EpisodeSession:
         self.going = list(range(len(samplings)))
         self.store = engine.own(len(samplings), 0)
         self.kept = [0] * len(samplings)
-        with torch.inference_mode(), branch_attention(engine.model):
+        with engine.sampling():
             self.stem = engine.prefill([tuple(opening)])
 
     def reply(self, appended: Sequence[Sequence[int] | None], seeds: Sequence[int]) -> list[Sample | None]:
         """For each conversation, append these ids (at least one) and sample the next turn; None: it is over."""
         results: list[Sample | None] = [None] * len(appended)
-        with torch.inference_mode(), branch_attention(self.engine.model):
+        with self.engine.sampling():
             self._end([i for i in self.going if appended[i] is None])
             if not self.going:
                 return results
@@ -104,7 +104,8 @@ class EpisodeSession:
         """Decode the turn; the tokens it computed go into the history (finished rows leave the batch meanwhile)."""
         tail = _Recorded.wrap(self.engine.own(len(rows), self.max_tokens))
         positions = self.engine.tensor([self.opening + kept for kept in self.kept])
-        self.engine.decode(self._branches(tail), rows, self.engine.tensor(last)[:, None], positions, self.max_tokens)
+        ids = self.engine.tensor(last)[:, None]
+        self.engine.decode(self._branches(tail), rows, range(len(rows)), ids, positions, self.max_tokens)
         # Of a turn's ids the last one is not computed; the last one of what was read before it is.
         self._keep(range(len(rows)), tail.whole(), [len(row.ids) for row in rows])
 

@@ -1,25 +1,33 @@
 """The embedded engine: transformers in this process, on branches (see branches.py).
 
 Prompts that are prefixes of one another (the turns of one trajectory) share one stem; what all stems begin with (the
-system prompt) is computed once. Rows leave the batch when they end, by a fixed plan that depends on the samples only,
-so that the same requests give the same bits on the same machine with the same number of threads.
+system prompt) is computed once. Samples of one state are one line of the batch until they differ, and lines leave it
+when they end, by a fixed plan that depends on the samples only, so that the same requests give the same bits on the
+same machine with the same number of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from torch import Tensor
 
+from pivotrl_core.engines.adapters import merged_adapters
 from pivotrl_core.engines.branches import Branches, Own, Stems, StemWriter, branch_attention, check_supported
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig, TokenCount
+from pivotrl_core.files import code_digest
 from pivotrl_core.seeding import generator
+from pivotrl_core.types import content_id
 
-COMPACT_BELOW = 0.75  # share of live rows under which finished ones are taken out of the batch
+CODE = tuple(Path(__file__).with_name(f"{name}.py") for name in ("transformers_engine", "branches", "adapters"))
+COMPACT_BELOW = 0.75  # share of live lines under which finished ones are taken out of the batch
 
 
 @dataclass(slots=True)
@@ -50,6 +58,7 @@ class TransformersEngine:
         self.model = model.get_base_model() if hasattr(model, "get_base_model") else model
         self.stop_ids = frozenset(stop_ids)
         self.max_rows = max_rows
+        self.version = content_id([code_digest(*CODE), torch.__version__, transformers.__version__, max_rows])
         self.count = TokenCount()
         check_supported(self.model)
         config = self.model.config
@@ -60,33 +69,43 @@ class TransformersEngine:
     def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[list[Sample]]:
         """One list per request, in order, with one sample per seed, in order."""
         results: list[list[Sample]] = [[] for _ in requests]
-        with torch.inference_mode(), branch_attention(self.model):
+        with self.sampling():
             for chunk in _chunks(plan_stems(requests), requests, self.max_rows):
                 rows, owners = self._decode_chunk(chunk, requests, sampling)
                 for row, owner in zip(rows, owners, strict=True):
                     results[owner].append(row.sample())
         return results
 
+    @contextmanager
+    def sampling(self) -> Iterator[None]:
+        """How the model computes while this engine samples: through branches, without gradient, adapters merged."""
+        with merged_adapters(self.model), torch.inference_mode(), branch_attention(self.model):
+            yield
+
     def _decode_chunk(
         self, chunk: list[tuple[int, list[int]]], requests: Sequence[Request], sampling: SamplingConfig
     ) -> tuple[list[Row], list[int]]:
         prompts = [requests[longest].prompt_ids[:-1] for longest, _ in chunk]
         keys, values = self.prefill(prompts)
-        rows, owners, stems, visible, first = [], [], [], [], []
+        rows: list[Row] = []
+        owners: list[int] = []
+        lines: list[int] = []
+        stems: list[int] = []
+        visible: list[int] = []
+        last: list[list[int]] = []
         for stem, (_, members) in enumerate(chunk):
             for member in members:
-                prompt = requests[member].prompt_ids
-                for seed in requests[member].seeds:
-                    rows.append(new_row(seed, sampling))
-                    owners.append(member)
-                    stems.append(stem)
-                    visible.append(len(prompt) - 1)
-                    first.append([prompt[-1]])
-        visible_R = self.tensor(visible)
-        branches = Branches(
-            self.own(len(rows), sampling.max_tokens), Stems(keys, values, self.tensor(stems), visible_R)
-        )
-        self.decode(branches, rows, self.tensor(first), visible_R, sampling.max_tokens)
+                request = requests[member]
+                lines += [len(last)] * len(request.seeds)
+                owners += [member] * len(request.seeds)
+                rows += [new_row(seed, sampling) for seed in request.seeds]
+                stems.append(stem)
+                visible.append(len(request.prompt_ids) - 1)
+                last.append([request.prompt_ids[-1]])
+        visible_N = self.tensor(visible)
+        tail = self.own(len(last), sampling.max_tokens)
+        branches = Branches(tail, Stems(keys, values, self.tensor(stems), visible_N))
+        self.decode(branches, rows, lines, self.tensor(last), visible_N, sampling.max_tokens)
         return rows, owners
 
     def tensor(self, numbers: Any) -> Tensor:
@@ -142,49 +161,78 @@ class TransformersEngine:
         return hidden
 
     def decode(
-        self, branches: Branches, rows: Sequence[Row], ids_R1: Tensor, positions_R: Tensor, max_tokens: int
+        self,
+        branches: Branches,
+        rows: Sequence[Row],
+        lines: Sequence[int],
+        ids_N1: Tensor,
+        positions_N: Tensor,
+        max_tokens: int,
     ) -> None:
-        """Write all rows to their end. `ids_R1` are the last prompt tokens, at `positions_R`."""
-        live = list(range(len(rows)))
+        """Write all rows to their end.
+
+        A line of the batch is what has been written so far, and serves all rows that have written the same: samples of
+        one state begin as one line, and part where they differ.
+
+        Args:
+            branches: what the lines see.
+            rows: continuations to write.
+            lines: of each row, its line.
+            ids_N1: of each line, the last token before the continuation.
+            positions_N: of each line, that token's position.
+            max_tokens: of a continuation.
+        """
+        line_of = list(lines)
         self.count.turns += len(rows)
         for _ in range(max_tokens):
             branches.tail.valid_RS[:, branches.tail.length] = True
-            hidden = self.forward(branches, ids_R1, positions_R[:, None])
+            hidden = self.forward(branches, ids_N1, positions_N[:, None])
             branches.tail.length += 1
-            ids = self.choose([rows[i] for i in live], hidden[:, -1])
-            active = [at for at, i in enumerate(live) if not rows[i].done]
-            if not active:
+            going = [at for at, row in enumerate(rows) if not row.done]
+            self.choose([rows[at] for at in going], [line_of[at] for at in going], hidden[:, -1])
+            # The lines that go on: (the line they come from, the token they add), in a fixed order.
+            going = [at for at in going if not rows[at].done]
+            parted = sorted({(line_of[at], rows[at].ids[-1]) for at in going})
+            if not parted:
                 return
-            ids_R1, positions_R = ids[:, None], positions_R + 1
-            if len(active) < COMPACT_BELOW * len(live):
-                keep = self.tensor(active)
+            parents = [parent for parent, _ in parted]
+            count = len(positions_N)
+            if len(set(parents)) == len(parents) and len(parents) >= COMPACT_BELOW * count:
+                # None parts and few have ended: those stay, unread, because leaving costs a copy of what they know.
+                ids_N1[self.tensor(parents), 0] = self.tensor([token for _, token in parted])
+            else:
+                keep = self.tensor(parents)
                 branches.keep(keep)
-                live = [live[at] for at in active]
-                ids_R1, positions_R = ids_R1[keep], positions_R[keep]
+                ids_N1, positions_N = self.tensor([[token] for _, token in parted]), positions_N[keep]
+                new = {pair: line for line, pair in enumerate(parted)}
+                for at in going:
+                    line_of[at] = new[line_of[at], rows[at].ids[-1]]
+            positions_N = positions_N + 1
 
-    def choose(self, rows: Sequence[Row], hidden_RH: Tensor) -> Tensor:
-        """Sample the next id of each row by inverse transform with the row's own random number; record it."""
-        device = hidden_RH.device
-        temperatures = [row.temperature or 1.0 for row in rows]
-        logits_RV = self.model.lm_head(hidden_RH).float()
+    def choose(self, rows: Sequence[Row], lines: Sequence[int], hidden_NH: Tensor) -> None:
+        """Sample each row's next id from its line, by inverse transform with the row's own random number; record it."""
+        device = hidden_NH.device
+        temperatures = [1.0] * len(hidden_NH)
+        for row, line in zip(rows, lines, strict=True):
+            temperatures[line] = row.temperature or 1.0
+        logits_NV = self.model.lm_head(hidden_NH).float()
         if any(temperature != 1.0 for temperature in temperatures):
-            logits_RV = logits_RV / torch.tensor(temperatures, device=device)[:, None]
-        logprobs_RV = torch.log_softmax(logits_RV, dim=-1)
-        ids = logprobs_RV.argmax(dim=-1)
-        sampled = [at for at, row in enumerate(rows) if row.temperature > 0.0 and not row.done]
+            logits_NV = logits_NV / torch.tensor(temperatures, device=device)[:, None]
+        logprobs_NV = torch.log_softmax(logits_NV, dim=-1)
+        line_R = self.tensor(lines)
+        ids_R = logprobs_NV.argmax(dim=-1)[line_R]
+        sampled = [at for at, row in enumerate(rows) if row.temperature > 0.0]
         if sampled:
             uniforms = [rows[at].uniforms[len(rows[at].ids)] for at in sampled]
             uniform_R = torch.tensor(uniforms, dtype=torch.float64, device=device)
             index = self.tensor(sampled)
-            ids[index] = inverse_transform(logprobs_RV[index], uniform_R)
-        chosen = logprobs_RV.gather(1, ids[:, None])[:, 0].tolist()
-        for row, token, logprob in zip(rows, ids.tolist(), chosen, strict=True):
-            if not row.done:
-                row.ids.append(token)
-                row.logprobs.append(logprob)
-                row.done = token in self.stop_ids
-                self.count.generated += 1
-        return ids
+            ids_R[index] = inverse_transform(logprobs_NV, uniform_R, line_R[index])
+        chosen_R = logprobs_NV[line_R, ids_R]
+        for row, token, logprob in zip(rows, ids_R.tolist(), chosen_R.tolist(), strict=True):
+            row.ids.append(token)
+            row.logprobs.append(logprob)
+            row.done = token in self.stop_ids
+        self.count.generated += len(rows)
 
 
 def new_row(seed: int, sampling: SamplingConfig) -> Row:
@@ -192,20 +240,20 @@ def new_row(seed: int, sampling: SamplingConfig) -> Row:
     return Row(generator("engine", seed).random(sampling.max_tokens), sampling.temperature)
 
 
-def inverse_transform(logprobs_RV: Tensor, uniform_R: Tensor, block: int = 256) -> Tensor:
-    """The id at which the cumulative probability passes the uniform number.
+def inverse_transform(logprobs_NV: Tensor, uniform_R: Tensor, line_R: Tensor, block: int = 256) -> Tensor:
+    """For each uniform number, the id at which the cumulative probability of its line passes it.
 
     In two steps, over sums of blocks of ids and then inside one block: a running sum over the whole vocabulary is most
     of what sampling costs. Sums are in fp64: fp32 loses the tail.
     """
-    rows, size = logprobs_RV.shape
+    count, size = logprobs_NV.shape
     padding = -size % block
-    probs_RNB = torch.nn.functional.pad(logprobs_RV.exp(), (0, padding)).view(rows, -1, block)
-    until_RN = probs_RNB.sum(dim=-1, dtype=torch.float64).cumsum(dim=-1)
-    target_R1 = uniform_R.to(torch.float64)[:, None] * until_RN[:, -1:]
-    block_R1 = torch.searchsorted(until_RN, target_R1, right=True).clamp(max=until_RN.shape[1] - 1)
-    before_R1 = (torch.nn.functional.pad(until_RN, (1, 0))).gather(1, block_R1)
-    inside_RB = probs_RNB.gather(1, block_R1[..., None].expand(-1, -1, block))[:, 0].double()
+    probs_NKB = torch.nn.functional.pad(logprobs_NV.exp(), (0, padding)).view(count, -1, block)
+    until_RK = probs_NKB.sum(dim=-1, dtype=torch.float64).cumsum(dim=-1)[line_R]
+    target_R1 = uniform_R.to(torch.float64)[:, None] * until_RK[:, -1:]
+    block_R1 = torch.searchsorted(until_RK, target_R1, right=True).clamp(max=until_RK.shape[1] - 1)
+    before_R1 = torch.nn.functional.pad(until_RK, (1, 0)).gather(1, block_R1)
+    inside_RB = probs_NKB[line_R, block_R1[:, 0]].double()
     passed_RB = before_R1 + inside_RB.cumsum(dim=-1)
     # Rounding may leave the target behind the block's last id that has any probability: that one is meant then.
     last_R1 = (block - 1) - (inside_RB.flip(-1) > 0).to(torch.int8).argmax(dim=-1, keepdim=True)

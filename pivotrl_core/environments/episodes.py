@@ -5,6 +5,7 @@ A malformed turn is given to the environment as it is (its answer is an error th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from pivotrl_core.engines.session import EpisodeSession
 from pivotrl_core.engines.transformers_engine import TransformersEngine, common_prefix
 from pivotrl_core.environments.protocol import Domain, Environment, Score, Task
 from pivotrl_core.seeding import derive_seed
+from pivotrl_core.trajectories.thinking import CLOSE
 from pivotrl_core.types import Message
 
 
@@ -35,6 +37,7 @@ class _Seat:
 
     environment: Environment
     messages: tuple[Message, ...]
+    thought: bool = False  # whether thinking stands in its turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,16 @@ class EpisodePlayer:
     parallel: int = 128
 
     def play(self, tasks: Sequence[Task], temperatures: Sequence[float], seed_name: str, seed: int) -> list[Episode]:
-        """One episode of each task at each temperature, in order; a turn's seed derives from its names alone."""
-        jobs = [_Job(task, index, temperature) for task in tasks for index, temperature in enumerate(temperatures)]
+        """One episode of each task at each temperature, in order; a turn's seed derives from its names alone.
+
+        A task that is named again is played on: its samples are counted, so that none is drawn twice.
+        """
+        counts: Counter[str] = Counter()
+        jobs: list[_Job] = []
+        for task in tasks:
+            for temperature in temperatures:
+                jobs.append(_Job(task, counts[task.id], temperature))
+                counts[task.id] += 1
         episodes: list[Episode] = []
         for start in range(0, len(jobs), self.parallel):
             episodes += self._play_batch(jobs[start : start + self.parallel], seed_name, seed)
@@ -96,7 +107,11 @@ class EpisodePlayer:
         action = self.renderer.parse(reply.ids, seat.environment.tools)
         episode.samples.append(reply)
         episode.malformed += bool(action.error)
+        seat.thought = seat.thought or CLOSE in action.text
         observation = seat.environment.step(action)
         if observation.done:
             return None
-        return self.renderer.following_ids(observation.messages)
+        following = self.renderer.following_ids(observation.messages, seat.thought)
+        # A turn that was cut off is closed for it, as the template closes every turn: read, and never trained on.
+        ended = reply.ids[-1] == self.renderer.eos_id
+        return following if ended else (self.renderer.eos_id, *following)

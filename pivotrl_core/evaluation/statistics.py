@@ -7,6 +7,8 @@ one seed may come as `scores_N`.
 - A difference between two arms is PAIRED by item: one resample of items serves both arms, so that what makes an item
   hard for both cancels. Seeds are resampled for each arm on its own: seed 0 of one arm shares nothing with seed 0 of
   the other but its number.
+- Fewer than 6 items with a difference decide nothing, for chance alone puts 5 on one side once in 16 times: where the
+  bootstrap, which sees no other items, leaves out 0, the interval of such a difference is drawn to 0.
 - A proportion gets Wilson's interval, which does not collapse at 0 of n.
 
 Limits, to be read with any table made from these: with S seeds the bootstrap sees only (S - 1) / S of the variance
@@ -32,6 +34,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 # Resamples are drawn in blocks of at most this many item weights (16 MB), so that memory does not grow with N.
 _BLOCK_WEIGHTS = 2_000_000
+MIN_DIFFERING = 6  # the sign test's least p is 2 * 0.5^n, which is below 0.05 from here on
 
 
 class Finding(StrEnum):
@@ -112,6 +115,9 @@ def paired_difference(a: Scores, b: Scores, *seed: str | int, level: float = 0.9
         ]
     )
     low, high = _percentiles(differences_R, level)
+    differing = ~np.isclose(a_SN.mean(axis=0), b_SN.mean(axis=0), rtol=0.0, atol=1e-12)
+    if differing.sum() < MIN_DIFFERING:
+        low, high = min(low, 0.0), max(high, 0.0)
     seeds = min(a_SN.shape[0], b_SN.shape[0])
     return Interval(float(a_SN.mean() - b_SN.mean()), low, high, a_SN.shape[1], seeds)
 

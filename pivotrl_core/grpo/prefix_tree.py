@@ -104,12 +104,20 @@ def split_sequences(sequences: Sequence[TargetSequence], max_tokens: int) -> lis
 def plan_rows(sequences: Sequence[TargetSequence], max_tokens: int) -> list[list[int]]:
     """Indices of the sequences of each row: in order, up to `max_tokens` nodes."""
     rows: list[list[int]] = []
-    nodes: set[tuple[int, ...]] = set()
+    nodes: dict[tuple[int, int], int] = {}
     for index, sequence in enumerate(sequences):
-        path = {sequence.ids[:end] for end in range(1, max(sequence.places) + 1)}
-        if not rows or len(nodes | path) > max_tokens:
+        path = sequence.ids[: max(sequence.places)]
+        if not rows or _grow(nodes, path) > max_tokens:
             rows.append([])
-            nodes = set()
+            nodes = {}
+            _grow(nodes, path)
         rows[-1].append(index)
-        nodes |= path
     return rows
+
+
+def _grow(nodes: dict[tuple[int, int], int], path: Sequence[int]) -> int:
+    """Add a path to a tree of (parent, token) -> node; the number of its nodes then."""
+    node = -1
+    for token in path:
+        node = nodes.setdefault((node, token), len(nodes))
+    return len(nodes)

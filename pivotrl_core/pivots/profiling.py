@@ -10,20 +10,26 @@ Source: PivotRL, arXiv 2603.21383, section 3: mu and sigma^2 of the functional r
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import Engine, Request, SamplingConfig, TokenCount
-from pivotrl_core.files import read_json, write_json
+from pivotrl_core.errors import DataError
+from pivotrl_core.files import code_digest, read_json, write_json
 from pivotrl_core.pivots.tables import read_table, records, write_table
 from pivotrl_core.seeding import derive_seed
+from pivotrl_core.trajectories import thinking
 from pivotrl_core.types import Candidate, Json, Verdict, content_id
+from pivotrl_core.verifiers import parsing
 from pivotrl_core.verifiers.protocol import Verifier
 
+log = logging.getLogger(__name__)
 ROLLOUT_SCHEMA = pa.schema([
     pa.field("candidate_id", pa.string(), nullable=False),
     pa.field("sample", pa.int64(), nullable=False),
@@ -121,14 +127,16 @@ class Profiler:
             yield block
 
     def _block(self, candidates: list[Candidate], cost: ProfileCost) -> list[Rollout]:
-        path = self.store / f"{self._name(candidates)}.parquet"
-        if path.exists():
+        requests = self._requests(candidates)
+        path = self.store / f"{self._name(requests)}.parquet"
+        stored = _read_block(path, len(candidates) * self.samples)
+        if stored is not None:
             cost.stored_blocks += 1
-            rollouts, tokens = _read_block(path)
+            rollouts, tokens = stored
         else:
             cost.computed_blocks += 1
             before = TokenCount(self.engine.count.prefilled, self.engine.count.generated, self.engine.count.turns)
-            rollouts = self._sample(candidates)
+            rollouts = self._sample(candidates, requests)
             after = self.engine.count
             tokens = TokenCount(
                 after.prefilled - before.prefilled, after.generated - before.generated, after.turns - before.turns
@@ -137,15 +145,16 @@ class Profiler:
         cost.tokens.add(tokens)
         return rollouts
 
-    def _name(self, candidates: list[Candidate]) -> str:
+    def _name(self, requests: Sequence[Request]) -> str:
         sampling = {"temperature": self.sampling.temperature, "max_tokens": self.sampling.max_tokens}
-        verifier = [self.verifier.name, self.verifier.version]
-        ids = [candidate.id for candidate in candidates]
+        verifier = [self.verifier.name, self.verifier.version, _reading_code()]
+        read = [[request.id, request.prompt_ids] for request in requests]
         written = str(self.renderer.tool_format)
-        return content_id([self.policy_digest, written, verifier, sampling, self.samples, self.seed, ids])
+        policy = [self.policy_digest, self.engine.version]
+        return content_id([policy, written, verifier, sampling, self.samples, self.seed, read])
 
-    def _sample(self, candidates: list[Candidate]) -> list[Rollout]:
-        requests = [
+    def _requests(self, candidates: Sequence[Candidate]) -> list[Request]:
+        return [
             Request(
                 candidate.id,
                 self.renderer.state_ids(candidate.state, candidate.tools),
@@ -153,6 +162,8 @@ class Profiler:
             )
             for candidate in candidates
         ]
+
+    def _sample(self, candidates: Sequence[Candidate], requests: Sequence[Request]) -> list[Rollout]:
         rollouts = []
         for candidate, samples in zip(candidates, self.engine.sample(requests, self.sampling), strict=True):
             for index, sample in enumerate(samples):
@@ -191,8 +202,24 @@ def _write_block(path: Path, rollouts: Sequence[Rollout], tokens: TokenCount) ->
     write_rollouts(path, rollouts)
 
 
-def _read_block(path: Path) -> tuple[list[Rollout], TokenCount]:
-    return read_rollouts(path), TokenCount(**read_json(path.with_suffix(".json")))
+def _read_block(path: Path, count: int) -> tuple[list[Rollout], TokenCount] | None:
+    """The stored block of `count` rollouts; None where there is none, or where a disk has spoilt it."""
+    if not path.exists():
+        return None
+    try:
+        rollouts, tokens = read_rollouts(path), TokenCount(**read_json(path.with_suffix(".json")))
+        if len(rollouts) != count:
+            raise DataError(f"{len(rollouts)} rollouts of {count}")
+    except (DataError, OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("profile block %s is damaged (%s); sampling it again", path.stem, error)
+        return None
+    return rollouts, tokens
+
+
+@cache
+def _reading_code() -> str:
+    """Identifies the code that takes an action from a text and judges it."""
+    return code_digest(Path(parsing.__file__).parent, Path(thinking.__file__))
 
 
 def _ascii_json(value: Json) -> str:

@@ -143,6 +143,8 @@ class Bootstrap:
         p = successes / k
         if successes in (0, k):
             return _constant_reason(p)
+        if not p < self.lambda_diff:
+            return SelectionReason.TOO_EASY
         if 1.0 - p**k - (1.0 - p) ** k < self.confidence:
             return SelectionReason.UNSURE_SPREAD
         below = sum(math.comb(k, s) * p**s * (1.0 - p) ** (k - s) for s in range(k + 1) if s / k < self.lambda_diff)

@@ -28,6 +28,7 @@ from pivotrl_core.seeding import derive_seed, generator
 from pivotrl_core.stages.context import CANDIDATES, StageContext
 from pivotrl_core.stages.subject import Subject
 from pivotrl_core.stages.verification import configured_verifier
+from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Candidate, Split
 
 Found = tuple[dict[str, float | None], dict[str, Any]]
@@ -146,7 +147,7 @@ def _answers(subject: Subject, benchmark: Benchmark, items: Sequence[Any]) -> li
     ends = subject.renderer.eos_id
     texts = (subject.renderer.decode([i for i in sample.ids if i != ends]) for (sample,) in samples)
     # Half a surrogate pair cannot be stored; a model can write one token of it.
-    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    return [split_thinking(text)[1].encode("utf-8", "replace").decode("utf-8") for text in texts]
 
 
 def measure_drift(context: StageContext, subject: Subject, out: Path) -> Found:
@@ -160,14 +161,11 @@ def measure_drift(context: StageContext, subject: Subject, out: Path) -> Found:
     subject.compute_in_fp32()
     neutral = score_texts(*models, neutral_sequences(subject.renderer, settings.drift_texts), row_tokens)
     asked = instruction_sequences(subject.renderer, benchmarks, settings.drift_texts)
-    instructions = score_texts(*models, asked, row_tokens)
-    metrics: dict[str, float | None] = {
-        "eval/drift/kl_neutral": neutral.kl,
-        "eval/drift/kl_instructions": instructions.kl,
-        "eval/drift/reference_logprob_change": _mean_change(
-            instructions.logprobs_N, instructions.base_logprobs_N, asked
-        ),
-    }
+    metrics: dict[str, float | None] = {"eval/drift/kl_neutral": neutral.kl}
+    if asked:
+        instructions = score_texts(*models, asked, row_tokens)
+        change = _mean_change(instructions.logprobs_N, instructions.base_logprobs_N, asked)
+        metrics |= {"eval/drift/kl_instructions": instructions.kl, "eval/drift/reference_logprob_change": change}
     if sequences:
         turns = score_texts(*models, sequences, row_tokens)
         metrics |= {"eval/drift/kl_other_turns": turns.kl, **action_order(turns, groups)}

@@ -32,6 +32,6 @@ def policy_digest(folder: Path, base: Path) -> str:
         path
         for one in map(resolve_folder, folders)
         for path in sorted(one.iterdir())
-        if path.suffix in (".json", ".safetensors", ".jinja")
+        if path.suffix in (".json", ".safetensors", ".jinja", ".txt", ".model")
     ]
     return content_id([[path.name, file_digest(path)] for path in files])

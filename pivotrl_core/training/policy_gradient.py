@@ -70,7 +70,7 @@ def train_policy_gradient(
     checkpoints: Checkpoints,
     on_step: Callable[[Progress, dict[str, float]], None],
 ) -> Progress:
-    """Train to `config.steps`, from the newest checkpoint on; shorter where the pool has nothing more to teach.
+    """Train to `config.steps`, from the newest checkpoint on; shorter where nothing more would change the policy.
 
     Raises:
         TrainingError: the pool never taught this policy anything, or a number is not finite.
@@ -88,7 +88,7 @@ def train_policy_gradient(
             progress.counters[name] = progress.counters.get(name, 0) + end - start
         on_step(progress, metrics)
         progress.step += 1
-        if progress.counters.get("idle_steps", 0) >= IDLE_LIMIT:
+        if progress.counters.get("idle_steps", 0) >= IDLE_LIMIT and not _is_regularised(config):
             break  # the policy has mastered this pool: what it learned stands, and more steps would change nothing
         if checkpoints.due(progress.step, config.checkpoint_every) and progress.step < config.steps:
             checkpoints.save(optimiser, progress)
@@ -114,11 +114,13 @@ def train_step(
         advantages_BG = advantages_BG + pull_BG
     metrics = group_metrics(rewards_BG, advantages_BG, lengths_BG)
     teaches_B = ~zero_variance_B(rewards_BG)
-    if not bool(teaches_B.any()):
+    if bool(teaches_B.any()):
+        progress.counters["idle_steps"] = 0
+        progress.counters["taught_steps"] = progress.counters.get("taught_steps", 0) + 1
+    else:
         _note_idle(progress)
-        return metrics
-    progress.counters["idle_steps"] = 0
-    progress.counters["taught_steps"] = progress.counters.get("taught_steps", 0) + 1
+        if not _is_regularised(config):
+            return metrics
     totals = _Totals()
     computed = 0
     old: list[Tensor] = []
@@ -142,6 +144,11 @@ def _has_kl_term(config: PolicyGradient) -> bool:
     return config.kl.weight > 0 and config.kl.estimator is not KLEstimator.K1
 
 
+def _is_regularised(config: PolicyGradient) -> bool:
+    """Whether groups of equal rewards move the policy too: by KL or entropy, which ask no reward."""
+    return config.kl.weight > 0 or config.entropy_weight > 0
+
+
 def _has_kl_reward(config: PolicyGradient) -> bool:
     """Whether k1 is subtracted from what a sample is worth."""
     return config.kl.weight > 0 and config.kl.estimator is KLEstimator.K1
@@ -149,7 +156,10 @@ def _has_kl_reward(config: PolicyGradient) -> bool:
 
 @torch.no_grad()
 def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: PolicyGradient, row_tokens: int) -> Tensor:
-    """k1 of every sample [B, G], in nats: log pi(sample) - log pi_0(sample), summed over its tokens."""
+    """k1 of every sample [B, G], in nats: log pi(sample) - log pi_0(sample), summed over its tokens.
+
+    Both are the trainer's: beside the engine's log-probabilities, rounding would pull where the policies are equal.
+    """
     result_BG = torch.zeros(len(groups), len(groups[0].rewards), dtype=torch.float64)
     ones_G = torch.ones(result_BG.shape[1])
     members = [one for index, group in enumerate(groups) for one in group.members(index, ones_G)]
@@ -157,8 +167,8 @@ def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: Policy
         row = build_tree_row([member.sequence for member in part]).to(policy.inner.device)
         with policy.reference() as reference:
             reference_NT, _ = score_row(reference, row, config.temperature)
-        sampled_NT = padded_lines([member.logprobs for member in part], row.mask_NT)
-        k1_N = kl_estimate(sampled_NT, reference_NT, KLEstimator.K1).double().sum(dim=1)
+        own_NT, _ = score_row(policy.inner, row, config.temperature)
+        k1_N = kl_estimate(own_NT, reference_NT, KLEstimator.K1).double().sum(dim=1)
         for member, value in zip(part, k1_N.tolist(), strict=True):
             for index in member.equal:
                 result_BG[member.group, index] = value
@@ -192,7 +202,7 @@ def _accumulate(
     lengths_N = torch.tensor([length for group in groups for length in group.lengths])
     group_N = torch.arange(len(groups)).repeat_interleave(size)
     # Without KL or entropy a group of equal rewards moves nothing: left out of the mean, it costs nothing.
-    regularised = config.kl.weight > 0 or config.entropy_weight > 0
+    regularised = _is_regularised(config)
     counted_B = torch.ones_like(teaches_B) if regularised else teaches_B
     weights_BG = sequence_weights(
         lengths_N, group_N, config.loss, config.max_tokens, counted_B.repeat_interleave(size)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from pivotrl_core.errors import DataError
+from pivotrl_core.trajectories.decoding import MAX_DEPTH, decode_json, has_lone_surrogate, nesting_depth
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.types import Json, Role, Tool
 
@@ -93,6 +94,11 @@ def read_arguments(value: Json, field: str) -> str:
     return value if value.strip() else "{}"
 
 
+def first_name(row: Mapping[str, Json], keys: Sequence[str]) -> str:
+    """The first of some keys that names something (an empty text names nothing), or an empty text."""
+    return next((str(row[key]) for key in keys if isinstance(row.get(key), str | int) and row[key] != ""), "")
+
+
 def read_call_name(value: Json, field: str) -> str:
     """The name of the tool that a call calls."""
     if not isinstance(value, str) or not value.strip():
@@ -100,11 +106,22 @@ def read_call_name(value: Json, field: str) -> str:
     return value
 
 
+def read_decoded(value: Json, field: str) -> Json:
+    """JSON that stood as text in a row: the row's own bounds hold for it too."""
+    if nesting_depth(value, MAX_DEPTH) > MAX_DEPTH:
+        reject(DropReason.TOO_DEEP, field, f"more than {MAX_DEPTH} levels")
+    if has_lone_surrogate(value):
+        reject(DropReason.LONE_SURROGATE, field)
+    return value
+
+
 def read_tools(value: Json, field: str) -> tuple[Tool, ...]:
     """Tools of a row: a list, its JSON text, or nothing."""
     if isinstance(value, str) and value.strip():
         try:
-            value = json.loads(value)
+            value = read_decoded(decode_json(value), field)
+        except RecursionError:
+            reject(DropReason.TOO_DEEP, field)
         except ValueError:
             reject(DropReason.INVALID_TOOL, field, "the text is not JSON")
     if not value:

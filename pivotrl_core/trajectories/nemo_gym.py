@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.fields import (
+    first_name,
     read_arguments,
     read_call_name,
     read_content,
+    read_decoded,
     read_list,
     read_object,
     read_role,
@@ -142,14 +144,15 @@ def _read_expert(row: Mapping[str, Json]) -> Message:
         return _read_action(row["expected_action"], "expected_action")
     answer = row.get("expected_answer")
     if isinstance(answer, str) and answer.strip():
-        value = _decode(answer)
+        value = _decode(answer, "expected_answer")
         if isinstance(value, dict) and value.get("type") in ("function_call", "function_call_batch", "message"):
             return _read_action(value, "expected_answer")
         return Message(Role.ASSISTANT, answer)
     metadata = row.get("metadata")
     if isinstance(metadata, Mapping) and metadata.get("expected_action"):
         value = metadata["expected_action"]
-        return _read_action(_decode(value) if isinstance(value, str) else value, "metadata.expected_action")
+        where = "metadata.expected_action"
+        return _read_action(_decode(value, where) if isinstance(value, str) else value, where)
     return reject(DropReason.MISSING_FIELD, "expected_action", "nor expected_answer")
 
 
@@ -168,11 +171,15 @@ def _read_action(value: Json, where: str) -> Message:
     return reject(DropReason.UNSUPPORTED_CONTENT, f"{where}.type", repr(kind)[:80])
 
 
-def _decode(text: str) -> Json:
+def _decode(text: str, where: str) -> Json:
+    """The JSON value of a text, or None for plain text. NaN is found later, among the arguments that hold it."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        value = json.loads(text)
+    except RecursionError:
+        reject(DropReason.TOO_DEEP, where)
+    except ValueError:
         return None
+    return read_decoded(value, where)
 
 
 def _domain(row: Mapping[str, Json]) -> str:
@@ -187,8 +194,7 @@ def _domain(row: Mapping[str, Json]) -> str:
 
 def _group(row: Mapping[str, Json], state: tuple[Message, ...]) -> str:
     """Rows of one trajectory belong in one split: its id where the row has it, else all up to its first user turn."""
-    for key in TRAJECTORY_KEYS:
-        if isinstance(row.get(key), str | int):
-            return str(row[key])
+    if name := first_name(row, TRAJECTORY_KEYS):
+        return name
     first_user = next((i for i, message in enumerate(state) if message.role is Role.USER), len(state) - 1)
     return content_id(messages_to_json(state[: first_user + 1]))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.fields import (
+    first_name,
     read_arguments,
     read_call_name,
     read_content,
@@ -20,6 +21,7 @@ from pivotrl_core.trajectories.fields import (
     read_tools,
     reject,
 )
+from pivotrl_core.trajectories.protocol import RESERVED
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Json, Message, Role, ToolCall, Trajectory
 
@@ -40,7 +42,7 @@ class OpenAIChatReader:
         raw = read_list(row.get(key), key)
         messages = tuple(_read_message(value, f"{key}[{index}]") for index, value in enumerate(raw))
         tools_key = "tools" if row.get("tools") else "functions"
-        metadata = {k: v for k, v in row.items() if k not in (key, "tools", "functions")}
+        metadata = {k: v for k, v in row.items() if k not in {key, "tools", "functions"} | RESERVED}
         if isinstance(row.get("id"), str | int):
             metadata["row_id"] = str(row["id"])
         domain = row.get("domain")
@@ -49,7 +51,7 @@ class OpenAIChatReader:
             read_tools(row.get(tools_key), tools_key),
             domain=domain if isinstance(domain, str) and domain else "tool",
             source=source,
-            group=next((str(row[key]) for key in GROUP_KEYS if isinstance(row.get(key), str | int)), ""),
+            group=first_name(row, GROUP_KEYS),
             metadata=metadata,
         )
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from pivotrl_core.trajectories.turns import ONLY_LAST_TURN
 from pivotrl_core.types import Json, Trajectory
+
+RESERVED = frozenset({"row_id", "turn_index", "nemo_row", ONLY_LAST_TURN})
+"""Metadata keys that mean something here. Only readers set them: a row's own keys of these names are not carried."""
 
 
 class TrajectoryReader(Protocol):

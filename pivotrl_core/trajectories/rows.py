@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
+from pivotrl_core.trajectories.decoding import decode_json, has_lone_surrogate, nesting_depth
 from pivotrl_core.trajectories.drops import Drop, DropReason
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Json
@@ -72,39 +71,13 @@ def _decode_line(path: Path, number: int, line: bytes, limits: Limits) -> Row | 
 
 
 def _decode(data: bytes) -> Json:
-    return json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite_float)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite_float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"the number {text[:40]} is out of range")
-    return value
+    return decode_json(data.decode("utf-8-sig"))
 
 
 def _bounded(path: Path, row: Row, limits: Limits, may_hold_surrogates: bool) -> Row | Drop:
     """The row, unless it nests too deeply to be written again, or holds text that UTF-8 cannot carry."""
     if nesting_depth(row.value, limits.max_depth) > limits.max_depth:
         return Drop(path.as_posix(), row.line, DropReason.TOO_DEEP, "", f"more than {limits.max_depth} levels")
-    if may_hold_surrogates:
-        try:
-            json.dumps(row.value, ensure_ascii=False).encode("utf-8")
-        except UnicodeEncodeError:
-            return Drop(path.as_posix(), row.line, DropReason.LONE_SURROGATE)
+    if may_hold_surrogates and has_lone_surrogate(row.value):
+        return Drop(path.as_posix(), row.line, DropReason.LONE_SURROGATE)
     return row
-
-
-def nesting_depth(value: Json, stop: int) -> int:
-    """Levels of lists and objects in a value; counting ends once it is above `stop`."""
-    depth, level = 0, [value]
-    while depth <= stop:
-        containers = [item for item in level if isinstance(item, dict | list)]
-        if not containers:
-            break
-        depth += 1
-        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
-    return depth

@@ -5,13 +5,13 @@ One bad turn drops the whole trajectory: a state with a hole in it would teach t
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.fields import reject
 from pivotrl_core.trajectories.turns import candidate_positions
 from pivotrl_core.types import Message, Role, ToolCall, Trajectory
+from pivotrl_core.verifiers.arguments import decode_arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,11 @@ def _check_expert_call(call: ToolCall, names: frozenset[str], field: str) -> Non
     # Without a tool list (some public sets leave it out) any name may be right.
     if names and call.name not in names:
         reject(DropReason.UNKNOWN_TOOL, f"{field}.name", call.name[:80])
-    try:
-        value = json.loads(call.arguments)
-    except RecursionError:
-        reject(DropReason.TOO_DEEP, f"{field}.arguments")
-    except ValueError as error:
-        reject(DropReason.ARGUMENTS_NOT_JSON, f"{field}.arguments", str(error)[:120])
-    if not isinstance(value, dict):
-        reject(DropReason.ARGUMENTS_NOT_JSON, f"{field}.arguments", f"found {type(value).__name__}, expected an object")
+    # The verifier's own reading: what it cannot decode, no sample could ever match.
+    error = decode_arguments(call.arguments).error
+    if error:
+        reason = DropReason.TOO_DEEP if error.startswith("nested") else DropReason.ARGUMENTS_NOT_JSON
+        reject(reason, f"{field}.arguments", error)
 
 
 def _check_results(messages: tuple[Message, ...]) -> None:

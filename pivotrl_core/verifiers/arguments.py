@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
-from typing import NoReturn
 
-from pivotrl_core.trajectories.rows import nesting_depth
+from pivotrl_core.trajectories.decoding import MAX_DEPTH, finite_float, nesting_depth, refuse_constant
 from pivotrl_core.types import Json
-
-MAX_DEPTH = 64
-"""Levels of nesting that are compared; deeper arguments are malformed, unless they are the expert's own text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +72,6 @@ def _skip_space(text: str, position: int) -> int:
     return position
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite_float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError("a number is out of range")
-    return value
-
-
 def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     value = dict(pairs)
     if len(value) < len(pairs):
@@ -95,4 +79,4 @@ def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return value
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite_float, object_pairs_hook=_unique_keys)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite_float, object_pairs_hook=_unique_keys)

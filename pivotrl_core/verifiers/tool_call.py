@@ -91,9 +91,9 @@ class ToolCallVerifier:
         if (expected.name, expected.arguments) == (actual.name, actual.arguments):
             return "", 1.0
         difference, similarity = _compare_arguments(candidate, expected, actual, self.settings.text_threshold)
-        if difference and self.domain_rule is not None and self.domain_rule(candidate, expected, actual):
-            return "", similarity
-        return difference, similarity
+        if not difference or self.domain_rule is None or decode_arguments(actual.arguments).error:
+            return difference, similarity
+        return "" if self.domain_rule(candidate, expected, actual) else difference, similarity
 
 
 def _compare_arguments(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pivotrl_core.errors import ConfigError
@@ -39,11 +40,15 @@ class FolderSource:
 
 @dataclass(frozen=True, slots=True)
 class FolderOrigin:
-    """An opened folder; `revision` is the resolved revision where the folder is a snapshot of something else."""
+    """An opened folder; `revision` is the resolved revision where the folder is a snapshot of something else.
+
+    Of such a snapshot only what `patterns` name is offered: the hub's cache also holds what other pulls have asked for.
+    """
 
     identity: Mapping[str, str]
     place: Path
     revision: str = ""
+    patterns: tuple[str, ...] = ()
 
     def list_objects(self, _previous: Manifest | None) -> Listing:
         """Every data file below the folder, in order of its key."""
@@ -51,7 +56,7 @@ class FolderOrigin:
             keys = [self.place.name] if is_data_key(self.place.name) else []
         else:
             found = (path.relative_to(self.place).as_posix() for path in self.place.rglob("*") if path.is_file())
-            keys = sorted(key for key in found if is_data_key(key))
+            keys = sorted(key for key in found if is_data_key(key) and self._is_wanted(key))
         return Listing(tuple(self._describe(key) for key in keys), self.revision)
 
     def fetch(self, item: SourceObject, destination: Path) -> None:
@@ -60,6 +65,11 @@ class FolderOrigin:
         if f"sha256:{file_digest(destination)}" != item.version:
             destination.unlink()
             raise SourceChangedError(f"{self._locate(item.key)} changed while it was pulled; pull again")
+
+    def _is_wanted(self, key: str) -> bool:
+        """As the hub reads patterns: a folder's name with its slash means all below it."""
+        whole = (f"{pattern}*" if pattern.endswith("/") else pattern for pattern in self.patterns)
+        return not self.patterns or any(fnmatchcase(key, pattern) for pattern in whole)
 
     def _locate(self, key: str) -> Path:
         return self.place if self.place.is_file() else self.place / key

@@ -40,7 +40,9 @@ class HubSource:
         """Resolve the revision and download what matches; the result is a folder."""
         commit = self.revision if _COMMIT.fullmatch(self.revision) else retry(self._resolve)
         folder = retry(lambda: self._download(commit))
-        return FolderOrigin({"kind": "hub", "repo": self.repo}, folder, commit)
+        # With other patterns it is another source: what they leave out must not stay in use as 'gone'.
+        identity = {"kind": "hub", "repo": self.repo, "patterns": " ".join(self.patterns)}
+        return FolderOrigin(identity, folder, commit, self.patterns)
 
     def _resolve(self) -> str:
         from huggingface_hub import HfApi

@@ -12,7 +12,7 @@ from tasks.pull.manifest import Manifest, PullSplit
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _OWN_FILES = ("manifest.json", "model.json")  # what a pulled folder itself holds beside data
-_LONGEST_STEM = 120  # characters; a file system allows 255 bytes a name and we add hash and suffix
+_LONGEST_STEM = 120  # bytes; a file system allows 255 bytes a name and we add hash and suffix
 
 
 class SourceChangedError(TemporaryError):
@@ -88,5 +88,5 @@ def landing_path(key: str, sha256: str) -> str:
     split = split_of(key)
     inner = key.removeprefix(f"{split}/")
     suffix = max((s for s in SUFFIXES if key.lower().endswith(s)), key=len)
-    stem = "--".join(PurePosixPath(inner[: -len(suffix)]).parts)[-_LONGEST_STEM:]
+    stem = "--".join(PurePosixPath(inner[: -len(suffix)]).parts).encode()[-_LONGEST_STEM:].decode(errors="ignore")
     return f"{split}/{stem}.{sha256[:12]}{suffix}"

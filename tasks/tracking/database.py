@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pivotrl_core.errors import ConfigError
+
 SQLITE = "sqlite:///"
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -43,7 +45,12 @@ def _opened(client_class: Any, uri: str) -> Any:
     except MlflowException as error:
         if "out-of-date database schema" not in str(error):
             raise
-        subprocess.run([sys.executable, "-m", "mlflow", "db", "upgrade", uri], check=True, capture_output=True)
+        done = subprocess.run([sys.executable, "-m", "mlflow", "db", "upgrade", uri], check=False, capture_output=True)
+        if done.returncode != 0:  # neither the command nor what it printed is shown: the address may hold a password
+            message = (
+                f"MLflow's database is of an older version and `mlflow db upgrade` failed (exit {done.returncode})"
+            )
+            raise ConfigError(f"{message}; run it by hand on a copy") from None
         client = client_class(tracking_uri=uri, registry_uri=uri)
         client.search_experiments(max_results=1)
     client.search_registered_models(max_results=1)

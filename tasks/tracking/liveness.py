@@ -1,6 +1,6 @@
 """Which process writes a run, so that runs of dead processes can be told from running ones.
 
-A pid alone is not enough: it is given out again. Host, pid and the process's start time identify it.
+A pid alone is not enough: it is given out again. Host, pid and the process's start (since which boot) identify it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import psutil
+from tasks.processes import boot_id, start_time
 
 TAGS = ("pivotrl.owner.host", "pivotrl.owner.pid", "pivotrl.owner.started")
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process on a host; `started` in seconds since the epoch, to two digits."""
+    """A process on a host; `started` in seconds since the machine's start, to two digits, and the id of that start."""
 
     host: str
     pid: int
@@ -30,7 +30,7 @@ class Owner:
 
 def current_owner() -> Owner:
     """This process."""
-    return Owner(platform.node(), os.getpid(), _started(os.getpid()))
+    return Owner(platform.node(), os.getpid(), _started(os.getpid()) or "")
 
 
 def owner_from_tags(tags: Mapping[str, str]) -> Owner | None:
@@ -44,14 +44,9 @@ def process_is_alive(owner: Owner) -> bool:
     """Whether the owner still runs. A process on another host cannot be asked and counts as alive."""
     if owner.host != platform.node():
         return True
-    try:
-        return _started(owner.pid) == owner.started
-    except psutil.NoSuchProcess:
-        return False
+    return _started(owner.pid) == owner.started
 
 
-def _started(pid: int) -> str:
-    process = psutil.Process(pid)
-    if process.status() == psutil.STATUS_ZOMBIE:
-        raise psutil.NoSuchProcess(pid)
-    return f"{process.create_time():.2f}"
+def _started(pid: int) -> str | None:
+    started = start_time(pid)
+    return None if started is None else f"{started:.2f} {boot_id()}"

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("prefect", "mlflow", "torch", "dvc", "pandas", "numpy", "transformers", "pydantic", "boto3")
 
@@ -56,3 +58,38 @@ def test_a_wrong_override_is_refused_before_anything_starts() -> None:
     assert answer.returncode == 78
     assert "did you mean 'samples'?" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_what_nobody_foresaw_is_not_told_as_a_reproduction_that_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from flows import launch
+    from flows.cli import main
+
+    for error, told in ((OSError(28, "No space left on device", "x"), "error: [Errno 28]"), (ValueError("odd"), "odd")):
+
+        def fail(*_: str, error: Exception = error) -> str:
+            raise error
+
+        monkeypatch.setattr(launch, "compare_names", fail)
+        with pytest.raises(SystemExit) as caught:
+            main(["compare", "a", "b"])
+        assert caught.value.code == 70
+        assert told in capsys.readouterr().err
+
+
+def test_numbers_that_are_none_are_wrong_usage(tmp_path: Path) -> None:
+    for option, text in (("--lambdas", "0.4,high"), ("--seeds", "0,one")):
+        answer = _pivotrl("sweep", option, text, cwd=tmp_path)
+        assert answer.returncode == 2
+        assert option in answer.stderr
+        assert text in answer.stderr
+
+
+def test_doctor_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows.doctor import examination_text, examine
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://someone:hid@den@127.0.0.1/mlflow")
+    text = examination_text(examine())
+    assert "MLflow: postgresql://127.0.0.1/mlflow" in text
+    assert "someone" not in text

@@ -78,7 +78,7 @@ def test_the_services_are_the_ones_that_the_docs_promise():
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_uses_known_keys_and_refers_to_what_exists(name):
     known = {"image", "build", "command", "environment", "ports", "volumes", "depends_on", "healthcheck", "restart",
-             "working_dir"}  # fmt: skip
+             "working_dir", "hostname"}  # fmt: skip
     assert set(service(name)) <= known
     for other, condition in service(name).get("depends_on", {}).items():
         assert condition == {"condition": "service_healthy"}
@@ -225,3 +225,15 @@ def test_the_kubernetes_worker_is_selected_mounted_and_given_its_secret_by_refer
     references = [reference for source in pod["containers"][0]["envFrom"] for reference in source]
     assert references == ["configMapRef", "secretRef"]
     assert pod["containers"][0]["envFrom"][0]["configMapRef"]["name"] == objects["ConfigMap"]["metadata"]["name"]
+
+
+def test_a_worker_that_comes_again_has_the_same_host_name():
+    """The project lock names its holder's host: under another one, a killed worker's lock would never be freed."""
+    assert service("worker")["hostname"]
+    pods = [one["spec"]["template"]["spec"] for one in KUBERNETES if one["kind"] == "Deployment"]
+    assert [bool(pod["hostname"]) for pod in pods] == [True]
+
+
+def test_a_file_with_secrets_is_never_part_of_a_record():
+    """A run's record keeps untracked files that git does not ignore; compose reads its secrets from `.env`."""
+    assert {".env", ".env.*"} <= set((ROOT / ".gitignore").read_text().split())

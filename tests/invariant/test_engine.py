@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from peft import LoraConfig, get_peft_model
 
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig
 from pivotrl_core.engines.session import EpisodeSession
@@ -157,7 +158,8 @@ def test_tokens_come_as_often_as_softmax_says(temperature: float) -> None:
 def test_the_inverse_transform_never_leaves_the_support() -> None:
     logprobs = torch.tensor([0.0, 0.5, 0.5, 0.0]).log()[None].expand(4, -1)
     uniforms = torch.tensor([0.0, 0.49, 0.5, 1.0 - 2**-53], dtype=torch.float64)
-    assert inverse_transform(logprobs, uniforms).tolist() == [1, 1, 2, 2]
+    assert inverse_transform(logprobs, uniforms, torch.arange(4)).tolist() == [1, 1, 2, 2]
+    assert inverse_transform(logprobs[:1], uniforms, torch.zeros(4, dtype=torch.long)).tolist() == [1, 1, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -251,6 +253,29 @@ def test_batches_by_length_take_each_row_once_and_cost_no_more_than_one_batch(
     assert cost <= len(lengths) * max(lengths, default=0) + overhead
 
 
+@pytest.mark.parametrize("temperature", [0.02, 1.0])
+def test_samples_of_a_state_are_computed_once_until_they_differ(
+    temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = TransformersEngine(tiny_model("llama"), [EOS])
+    widths: list[int] = []
+    forward = engine.forward
+
+    def counted(branches: Any, ids_NW: torch.Tensor, positions_NW: torch.Tensor) -> torch.Tensor:
+        if ids_NW.shape[1] == 1:
+            widths.append(len(ids_NW))
+        return forward(branches, ids_NW, positions_NW)
+
+    monkeypatch.setattr(engine, "forward", counted)
+    (samples,) = engine.sample([Request("a", STEM, tuple(range(8)))], SamplingConfig(temperature, 6))
+    distinct = [len({sample.ids[:step] for sample in samples if len(sample.ids) > step}) for step in range(6)]
+    # A line that ended may stay for a few steps; none is there that nobody wrote.
+    assert all(width == own or own < width <= own / 0.75 for width, own in zip(widths, distinct, strict=False) if own)
+    assert widths[0] == 1
+    for sample in samples:
+        assert_logprobs(engine.model, STEM, sample, temperature)
+
+
 def test_sampling_leaves_the_model_as_it_was() -> None:
     model = tiny_model("llama")
     before = model(input_ids=torch.tensor([STEM])).logits
@@ -258,3 +283,53 @@ def test_sampling_leaves_the_model_as_it_was() -> None:
     after = model(input_ids=torch.tensor([STEM])).logits
     assert torch.equal(before, after)
     after.sum().backward()  # and it can still be trained
+
+
+def adapted(dtype: torch.dtype) -> Any:
+    """A tiny model with an adapter that is not zero."""
+    model = tiny_model("llama").to(dtype)
+    model = (
+        get_peft_model(model, LoraConfig(r=4, lora_alpha=8, target_modules="all-linear"), autocast_adapter_dtype=False)
+        .to(dtype)
+        .eval()
+    )
+    generator = torch.Generator().manual_seed(3)
+    for name, parameter in model.named_parameters():
+        if "lora_" in name:
+            parameter.data = torch.randn(parameter.shape, generator=generator).mul(0.1).to(dtype)
+    return model
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_sampling_with_an_adapter_is_the_adapted_policys_and_leaves_every_weight_alone(dtype: torch.dtype) -> None:
+    model = adapted(dtype)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    engine = TransformersEngine(model, [EOS])
+    samples = engine.sample(requests([STEM, (20, 21)], 3), SamplingConfig(1.0, 8))
+    session = EpisodeSession(engine, STEM, [SamplingConfig(1.0, 8)])
+    (reply,) = session.reply([(11,)], [7])
+    assert reply is not None
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    if dtype == torch.float32:
+        for prompt, drawn in zip([STEM, (20, 21)], samples, strict=True):
+            for sample in drawn:
+                assert_logprobs(model, prompt, sample)
+        assert_logprobs(model, (*STEM, 11), reply)
+        with model.disable_adapter():
+            assert_differs(model, STEM, samples[0][0])
+            ((plain,),) = engine.sample(requests([STEM]), SamplingConfig(1.0, 8))
+            assert_logprobs(model, STEM, plain)
+
+
+def assert_differs(model: Any, prompt: tuple[int, ...], sample: Sample) -> None:
+    expected = full_logprobs(model, prompt, sample.ids).gather(1, torch.tensor(sample.ids)[:, None])[:, 0]
+    assert (expected - torch.tensor(sample.logprobs)).abs().max() > 1e-2
+
+
+def test_weights_are_put_back_where_sampling_fails() -> None:
+    model = adapted(torch.float32)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with pytest.raises(IndexError):
+        TransformersEngine(model, [EOS]).sample(requests([(10**6, 5)]), GREEDY)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert not any(getattr(layer, "merged", False) for layer in model.modules())

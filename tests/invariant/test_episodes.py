@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.policy_gradient import train_step
 from pivotrl_core.training.scoring import score_row
-from pivotrl_core.types import Candidate, Split
-from tests.tiny_models import COMPUTE
+from pivotrl_core.types import Candidate, Message, Role, Split
+from tests.tiny_models import CHATML_CUTTING, COMPUTE, tiny_tokenizer
 
 pytestmark = pytest.mark.usefixtures("deterministic")
 
@@ -70,8 +71,25 @@ def test_the_contexts_are_what_the_policy_would_read_at_each_turn(tiny_llama: Pa
         for context, sample in zip(episode.contexts, episode.samples, strict=True):
             assert context == read
             observation = environment.step(one.renderer.parse(sample.ids, environment.tools))
-            read = (*context, *sample.ids, *one.renderer.following_ids(observation.messages))
+            # A turn that was cut off, or that another id ended, is closed all the same.
+            end = () if sample.ids[-1] == one.renderer.eos_id else (one.renderer.eos_id,)
+            read = (*context, *sample.ids, *end, *one.renderer.following_ids(observation.messages))
         assert environment.score() == episode.score
+
+
+def test_a_turn_that_was_cut_off_stands_in_later_states_as_the_template_writes_it(tiny_llama: Path) -> None:
+    one = player(tiny_llama)
+    cut = 0
+    for episode in one.play(tasks(4), [1.0], "x", 0):
+        environment = one.domain.environment()
+        messages = list(environment.reset(episode.task).messages)
+        for place, sample in enumerate(episode.samples[:-1]):
+            action = one.renderer.parse(sample.ids, environment.tools)
+            messages += [Message(Role.ASSISTANT, action.text), *environment.step(action).messages]
+            later = one.renderer.decode(episode.contexts[place + 1])
+            assert later == one.renderer.decode(one.renderer.state_ids(messages, environment.tools))
+            cut += action.error.startswith("cut off")
+    assert cut > 3
 
 
 def test_an_episodes_tokens_are_scored_as_they_were_sampled(tiny_qwen3: Path) -> None:
@@ -120,6 +138,39 @@ def test_end_to_end_training_plays_the_tasks_of_the_pool_and_moves_the_policy(ti
     assert metrics["train/ratio_mean"] == pytest.approx(1.0, abs=1e-3)
     assert metrics["train/reward_mean"] == pytest.approx(1 / 3)
     assert any(not torch.equal(a, b) for a, b in zip(before, policy.masters, strict=True))
+
+
+def test_a_task_that_comes_twice_in_a_step_is_played_on_and_not_again(tiny_llama: Path) -> None:
+    one = player(tiny_llama)
+    settings = CONFIG.model_copy(update={"prompts_per_step": 3})
+    source = EpisodeGroups(one.engine, one.renderer, EmbeddedSource(trajectories=1), pool(1), settings, seed=0)
+    groups = source.groups(0)
+    assert {group.episodes[0].task.id for group in groups} == {source.tasks[0].id}
+    played = [trace(list(group.episodes)) for group in groups]
+    assert played[0] != played[1] != played[2] != played[0]
+
+
+class Thinker:
+    """Makes a renderer read every turn as one with thinking."""
+
+    def __init__(self, renderer: ChatRenderer) -> None:
+        self.renderer = renderer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.renderer, name)
+
+    def parse(self, ids: Any, tools: Any) -> Any:
+        return replace(self.renderer.parse(ids, tools), text="<think>\nHm.\n</think>\n\nHello.", error="")
+
+
+def test_a_policy_that_thinks_plays_no_episode_under_a_template_that_cuts_thinking(tiny_llama: Path) -> None:
+    plain = player(tiny_llama)
+    thinking = replace(plain, renderer=Thinker(plain.renderer))  # type: ignore[arg-type]
+    assert thinking.play(tasks(1), [1.0], "x", 0)
+    cutting = ChatRenderer(tiny_tokenizer(CHATML_CUTTING), "compact")
+    assert replace(plain, renderer=cutting).play(tasks(1), [1.0], "x", 0)
+    with pytest.raises(ConfigError, match="cuts the thinking"):
+        replace(plain, renderer=Thinker(cutting)).play(tasks(1), [1.0], "x", 0)  # type: ignore[arg-type]
 
 
 def test_end_to_end_training_needs_an_environment_and_its_tasks(tiny_llama: Path) -> None:

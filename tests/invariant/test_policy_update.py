@@ -59,6 +59,11 @@ def without_lesson(groups: list[PivotGroup]) -> list[PivotGroup]:
     return [replace(group, rewards=(1e-12, *[0.0] * (len(group.rewards) - 1))) for group in groups]
 
 
+def equal_rewards(groups: list[PivotGroup]) -> list[PivotGroup]:
+    """No group teaches anything."""
+    return [replace(group, rewards=(1.0,) * len(group.rewards)) for group in groups]
+
+
 def update(policy: TrainablePolicy, groups: list[PivotGroup], settings: GRPOTrain, rows: int = 400) -> dict[str, float]:
     optimiser = Optimiser(policy, settings.optimiser, 1)
     return train_step(policy, optimiser, groups, settings, rows, Progress())
@@ -154,6 +159,30 @@ def test_k1_at_the_reference_itself_adds_no_noise(advantage: str, tiny_llama: Pa
     policy = TrainablePolicy(tiny_llama, tiny_llama, LOW_RANK, bf16, seed=3)
     groups = without_lesson(sample(policy, settings))
     assert update(policy, groups, settings)["train/advantage_abs_mean"] < 0.1
+
+
+@pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])
+def test_a_step_of_equal_rewards_pulls_a_policy_back_all_the_same(estimator: str, tiny_llama: Path) -> None:
+    # k1 works through the samples, so it takes a few; the others have their gradient at every token.
+    kl = KLConfig.model_validate({"weight": 1.0, "estimator": estimator})
+    settings = config(rate=3e-3, kl=kl, advantage="none")
+    policy = new_policy(tiny_llama, LOW_RANK, moved=0.1)
+    text = sample(policy, settings)
+    before = divergence(policy, text)
+    for step in range(8):
+        metrics = update(policy, equal_rewards(sample(policy, settings, step)), settings)
+        assert metrics["train/kl"] > 0.0
+    assert divergence(policy, text) < 0.8 * before
+
+
+@pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])
+def test_a_step_of_equal_rewards_at_the_reference_moves_nothing(estimator: str, tiny_llama: Path) -> None:
+    # Adam would blow any rounding up to the full rate.
+    settings = config(kl=KLConfig.model_validate({"weight": 1.0, "estimator": estimator}))
+    policy = TrainablePolicy(tiny_llama, tiny_llama, LOW_RANK, ComputeConfig(threads=1, dtype="bfloat16"), seed=3)
+    before = [master.detach().clone() for master in policy.masters]
+    update(policy, equal_rewards(sample(policy, settings)), settings)
+    assert all(torch.equal(a, b) for a, b in zip(before, policy.masters, strict=True))
 
 
 def test_without_a_kl_weight_there_is_no_reference_pass_and_no_pull(tiny_llama: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,14 @@ def test_rows_keep_the_order_and_the_limit(row_tokens: int) -> None:
     assert all(len(row) == 1 or len(build_tree_row(row).input_ids_L) <= row_tokens for row in rows)
     for row, after in itertools.pairwise(rows):  # no row ends before it has to
         assert len(build_tree_row([*row, after[0]]).input_ids_L) > row_tokens
+
+
+def test_planning_rows_takes_memory_of_the_order_of_the_tokens() -> None:
+    tracemalloc.start()
+    plan_rows([TargetSequence(tuple(range(4000)), (3999,))], 2048)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4000 * 1000  # all prefixes of 4000 tokens would be 64 MB
 
 
 @pytest.mark.parametrize("sequences", [[], [TargetSequence((1, 2), ())], [TargetSequence((1, 2), (0, 1))]])

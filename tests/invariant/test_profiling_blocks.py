@@ -16,7 +16,7 @@ from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.profile_record import ProfileRow, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, read_rollouts, write_rollouts
 from pivotrl_core.types import Candidate, Trajectory
-from tests.tiny_models import COMPUTE
+from tests.tiny_models import COMPUTE, EOS
 from tests.toy_training import LetterVerifier, toy_trajectories
 
 pytestmark = pytest.mark.usefixtures("deterministic")
@@ -95,8 +95,35 @@ def test_another_policy_verifier_or_sampling_shares_no_block(tiny_llama: Path, t
     for change in others:
         _, cost = profiler(tiny_llama, store, **change).profile(candidates, lambda *_: None)
         assert (cost.computed_blocks, cost.stored_blocks) == (1, 0), change
+    newer = profiler(tiny_llama, store)
+    newer.engine.version += "1"
+    prompts = profiler(tiny_llama, store)
+    prompts.renderer.tokenizer.chat_template = prompts.renderer.tokenizer.chat_template.replace("user", "human")
+    prompts.renderer.tokenizer.chat_template = prompts.renderer.tokenizer.chat_template.replace("<|im_end|>\n", EOS)
+    for other in (newer, prompts):
+        _, cost = other.profile(candidates, lambda *_: None)
+        assert (cost.computed_blocks, cost.stored_blocks) == (1, 0)
     _, cost = profiler(tiny_llama, store).profile(candidates, lambda *_: None)
     assert (cost.computed_blocks, cost.stored_blocks) == (0, 1)
+
+
+def test_an_engine_is_another_where_it_samples_by_another_plan(tiny_llama: Path) -> None:
+    model = load_policy(tiny_llama, tiny_llama, COMPUTE).model
+    versions = [TransformersEngine(model, [1], rows).version for rows in (192, 192, 64)]
+    assert versions[0] == versions[1] != versions[2]
+
+
+@pytest.mark.parametrize("spoilt", [".parquet", ".json"])
+def test_a_block_that_a_disk_has_spoilt_is_sampled_again(spoilt: str, tiny_llama: Path, tmp_path: Path) -> None:
+    candidates = pulled(("a.jsonl", FIRST[:2]))
+    cost, expected = profile(profiler(tiny_llama, tmp_path / "store"), candidates, tmp_path / "out1")
+    (block,) = (tmp_path / "store").glob(f"*{spoilt}")
+    whole = block.read_bytes()
+    for rest in (whole[: len(whole) // 2], b""):
+        block.write_bytes(rest)
+        again, mended = profile(profiler(tiny_llama, tmp_path / "store"), candidates, tmp_path / "out2")
+        assert (again.computed_blocks, again.tokens, mended) == (1, cost.tokens, expected)
+        assert block.read_bytes() == whole
 
 
 def test_rollouts_are_read_as_they_were_written(tiny_llama: Path, tmp_path: Path) -> None:

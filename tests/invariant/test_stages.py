@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pivotrl_core.stages.candidates import run_candidates
 from pivotrl_core.stages.compare import run_compare
 from pivotrl_core.stages.context import StageContext
 from pivotrl_core.stages.evaluate import run_evaluate
-from pivotrl_core.stages.models import source_model
+from pivotrl_core.stages.models import policy_digest, source_model
 from pivotrl_core.stages.profile import run_profile
 from pivotrl_core.stages.select import run_select
 from pivotrl_core.stages.train import run_train
@@ -122,6 +123,29 @@ def test_another_checkout_ends_in_the_same_bytes(chain: Path, tiny_llama: Path, 
     pull(tmp_path / "another/place", toy_trajectories(20))
     run_chain(tmp_path / "another/place", configuration(tiny_llama))
     assert outputs(tmp_path / "another/place") == outputs(chain)
+
+
+def test_a_policy_is_another_with_another_tokenizer(tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors", "vocab.json", "merges.txt", "tokenizer.model"):
+        (tmp_path / name).write_text("one")
+    digests = {policy_digest(tmp_path, tmp_path)}
+    for name in ("merges.txt", "tokenizer.model"):
+        (tmp_path / name).write_text("two")
+        digests.add(policy_digest(tmp_path, tmp_path))
+    assert len(digests) == 3
+
+
+def test_drift_on_no_text_is_no_number(chain: Path, tiny_llama: Path, tmp_path: Path) -> None:
+    evaluate = {"max_tokens": 4, "turns": 4, "items": 2, "drift_texts": 2, "benchmarks": []}
+    shutil.copytree(chain, tmp_path / "chain")
+    root = tmp_path / "chain"
+    context = StageContext(
+        configuration(tiny_llama, evaluate=evaluate), root, root / "scratch", root / "store", root / "cache", root
+    )
+    run_evaluate(context, "base", 0, "models/base")
+    metrics = read_json(root / "reports/evaluate/base-0/report.json")["metrics"]
+    assert "eval/drift/kl_neutral" in metrics
+    assert "eval/drift/kl_instructions" not in metrics
 
 
 def test_every_stage_leaves_a_report_and_a_timing(chain: Path) -> None:

@@ -80,3 +80,8 @@ def test_a_mastered_pool_ends_the_training_early_and_keeps_what_was_learned(tiny
     )
     assert progress.step == 1 + IDLE_LIMIT
     assert progress.counters["taught_steps"] == 1
+    anchored = config(steps=1 + IDLE_LIMIT + 2, group_size=2, kl={"weight": 0.1})
+    progress = train_policy_gradient(
+        policy, optimiser, OneLesson(), anchored, 400, Checkpoints(tmp_path / "anchored"), run.recorder()
+    )
+    assert progress.step == anchored.steps  # the anchor goes on pulling

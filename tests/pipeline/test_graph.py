@@ -18,7 +18,7 @@ from tasks.graph import (
     run_stage,
     stage_digest,
 )
-from tasks.locked import read_lock
+from tasks.locked import LockFileError, read_lock
 from tasks.settings import State, child_environment
 from tasks.supervision import StageFailedError
 
@@ -91,3 +91,21 @@ def test_a_graph_that_makes_no_sense_is_a_clear_error(checkout: Path) -> None:
     (checkout / "dvc.yaml").write_text("stages: {x: {nonsense: 1}}\n")
     with pytest.raises(GraphError, match=r"dvc\.yaml"):
         query_graph(checkout)
+
+
+@pytest.mark.parametrize("size", [0, 9, 38])
+def test_half_a_dvc_lock_is_a_clear_error_and_without_it_results_come_back(checkout: Path, size: int) -> None:
+    place, lock = _place(checkout), checkout / "dvc.lock"
+    pull_text(checkout, a="one two")
+    commit_pull(place)
+    run_stage(place, "candidates")
+    lock.write_text(lock.read_text()[:size])  # a full disk: DVC writes it in place
+    with pytest.raises(LockFileError, match="remove it"):
+        read_lock(lock)
+    for ask in (lambda: query_graph(checkout), lambda: is_changed(checkout, "candidates")):
+        with pytest.raises(GraphError, match=r"dvc\.lock: remove it"):
+            ask()
+    lock.unlink()
+    assert commit_pull(place)
+    assert run_stage(place, "candidates") is Outcome.RESTORED
+    assert calls(checkout) == ["candidates"]

@@ -8,10 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pivotrl_core.files import read_json, write_json
 from tasks.lock import LockedError, hold_lock, read_holder
+from tasks.tracking.liveness import current_owner, process_is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = (
@@ -96,3 +98,23 @@ def test_two_processes_never_hold_it_at_once(tmp_path: Path) -> None:
     end = time.monotonic() + 60
     assert [process.wait(end - time.monotonic()) for process in processes] == [0, 0, 0]
     assert log.read_text().split() == ["in", "out"] * 15
+
+
+def test_a_clock_that_is_set_while_the_holder_runs_frees_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    with hold_lock(path, "run-one"):
+        owner, booted = current_owner(), psutil.boot_time()
+        monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted + 60.0)
+        with pytest.raises(LockedError, match="run-one"), hold_lock(path, "run-two", wait=0):
+            pass
+        assert process_is_alive(owner)
+
+
+def test_the_lock_of_before_a_restart_of_the_machine_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with hold_lock(path, "run-one"):
+        write_json(path, {**read_json(path), "boot": "another"})
+        with hold_lock(path, "run-two", wait=0):
+            pass

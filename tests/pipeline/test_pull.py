@@ -432,3 +432,12 @@ def test_a_manifest_that_is_none_is_refused_with_its_path(tmp_path):
     (tmp_path / "manifest.json").write_text('{"schema_version": 99}')
     with pytest.raises(DataError, match=r"manifest\.json.*schema_version is 99"):
         read_manifest(tmp_path)
+
+
+def test_a_long_key_of_wide_letters_fits_a_file_name(tmp_path: Path):
+    place = tmp_path / "source" / ("数据" * 20) / ("训练集合" * 15)
+    place.mkdir(parents=True)
+    (place / "轨迹.jsonl").write_text("{}\n")
+    manifest = pull(FolderSource(str(tmp_path / "source")), tmp_path / "pulled")
+    assert (tmp_path / "pulled" / manifest.files[0].path).read_text() == "{}\n"
+    assert manifest.files[0].path.partition(".")[0].endswith("集合--轨迹")

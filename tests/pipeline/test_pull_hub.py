@@ -22,7 +22,7 @@ from pathlib import Path
 from pivotrl_core.errors import PivotRLError
 from tasks.pull import HubSource, pull
 try:
-    manifest = pull(HubSource("team/data", sys.argv[1]), Path(sys.argv[2]))
+    manifest = pull(HubSource("team/data", sys.argv[1], tuple(sys.argv[3:])), Path(sys.argv[2]))
 except PivotRLError as error:
     print(type(error).__name__, error)
 else:
@@ -86,14 +86,16 @@ def hub() -> Iterator[str]:
     server.server_close()
 
 
-def pull_in_process(revision: str, tmp_path: Path, **environment: str) -> str:
+def pull_in_process(
+    revision: str, tmp_path: Path, patterns: tuple[str, ...] = ("*.jsonl", "*.jsonl.gz"), **environment: str
+) -> str:
     """In a process of its own: the hub's client reads its environment when it is imported."""
     import os
 
     clean = {n: v for n, v in os.environ.items() if not n.startswith("HF_")}
     env = {**clean, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
            **environment}  # fmt: skip
-    command = [sys.executable, "-c", PULL, revision, str(tmp_path / "pulled")]
+    command = [sys.executable, "-c", PULL, revision, str(tmp_path / "pulled"), *patterns]
     done = subprocess.run(command, env=env, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -119,3 +121,9 @@ def test_a_commit_in_the_cache_needs_no_network_and_a_branch_says_what_to_do(hub
 def test_an_unknown_revision_is_a_configuration_error(hub, tmp_path):
     said = pull_in_process("no-such-branch", tmp_path, HF_ENDPOINT=hub)
     assert said.startswith("ConfigError hub data set team/data at no-such-branch: not found; check hub.repo")
+
+
+def test_patterns_decide_also_where_the_cache_and_the_last_pull_hold_more(hub, tmp_path):
+    pull_in_process(COMMIT, tmp_path, HF_ENDPOINT=hub)
+    for patterns, keys in ((("a*",), "a.jsonl"), (("warmup/",), "warmup/b.jsonl")):
+        assert pull_in_process(COMMIT, tmp_path, patterns, HF_ENDPOINT=hub) == f"{COMMIT} {keys}"

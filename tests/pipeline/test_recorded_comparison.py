@@ -54,6 +54,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "checkout"
     root.mkdir()
     git(root, "init", "--quiet")
+    (root / ".dvc").mkdir()
+    (root / ".dvc" / "config").write_text("[cache]\n    dir = ../.state/dvc-cache\n")
     record(root, "run-one", (0,))
     record(root, "run-two", (0, 1))
     return root
@@ -63,6 +65,7 @@ def test_two_runs_are_compared_arm_by_arm_with_paired_intervals(checkout: Path):
     text = compare_runs("run-two", "run-one", checkout)
     assert [line for line in text.splitlines() if line.startswith("==")] == ["== base ==", "== pivotrl ==", "== sft =="]
     assert "seeds                                  [0,1] | [0]" in text
+    assert "not paired" not in text
     assert max(map(len, text.splitlines())) <= 120
 
 
@@ -76,3 +79,22 @@ def test_without_the_items_intervals_stand_side_by_side(checkout: Path):
 def test_a_name_that_is_nothing_is_an_error_that_says_so(checkout: Path):
     with pytest.raises(DataError, match="nonsense: no arm of this checkout, no run id and no commit"):
         compare_runs("run-one", "nonsense", checkout)
+
+
+def test_a_record_that_leads_out_of_its_folder_is_refused(checkout: Path, tmp_path: Path):
+    """Git makes no tree with `..` in it, but takes one from elsewhere."""
+    blob, compared = _object(checkout, "blob", b"{}"), git(checkout, "rev-parse", "HEAD:reports/compare")
+    outside = _tree(checkout, {b"100644 escaped.json": blob})
+    reports = _tree(checkout, {b"40000 ..": outside, b"40000 compare": compared})
+    commit = git(checkout, "commit-tree", _tree(checkout, {b"40000 reports": reports}), "-m", "not of git's making")
+    with pytest.raises(DataError, match="outside of its folder"):
+        compare_runs(commit, "run-one", checkout)
+
+
+def _tree(root: Path, entries: dict[bytes, str]) -> str:
+    return _object(root, "tree", b"".join(name + b"\0" + bytes.fromhex(one) for name, one in entries.items()))
+
+
+def _object(root: Path, kind: str, content: bytes) -> str:
+    command = ["git", "-C", str(root), "hash-object", "-t", kind, "-w", "--stdin", "--literally"]
+    return subprocess.run(command, input=content, capture_output=True, check=True).stdout.decode().strip()

@@ -173,3 +173,11 @@ def test_a_flow_run_of_a_dead_process_is_swept(checkout: Path) -> None:
         assert sweep_flow_runs() == [dead.name]
         assert str(client.read_flow_run(dead.id).state_name) == "Crashed"
         assert str(client.read_flow_run(alive.id).state_name) == "Running"
+
+
+def test_a_result_whose_record_was_let_go_is_recorded_again(checkout: Path) -> None:
+    first = _flow("run", pull=_pull(a="one"))(checkout, "run-1", Request())
+    git(checkout, "update-ref", "-d", f"{RUN_REFS}run-1")
+    again = _flow("run", pull=_pull(a="one"))(checkout, "run-2", Request())
+    assert (first.executed, again.executed, again.recorded, again.run_id) == (5, 0, True, "run-2")
+    assert Repository(checkout).resolve(f"{RUN_REFS}run-2") == again.commit

@@ -6,10 +6,14 @@ import math
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
+from mlflow.exceptions import MlflowException
 
+from pivotrl_core.errors import ConfigError
+from tasks.tracking.database import _opened
 from tasks.tracking.liveness import Owner, current_owner, process_is_alive
 from tasks.tracking.parameters import flatten
 from tasks.tracking.rebuild import rebuild
@@ -183,3 +187,17 @@ def test_everything_can_be_rebuilt_from_the_reports_and_twice_adds_nothing(track
     assert len(tracker.client.get_metric_history(pivotrl.info.run_id, "train/reward_mean")) == 24
     assert pivotrl.data.metrics["cost/profile_rollout_turns"] == 303 * 8
     assert "embedded, n = 32" in tracker.client.get_run(parent).data.tags["mlflow.note.content"]
+
+
+def test_a_database_that_cannot_be_upgraded_is_told_without_its_password():
+    class Old:
+        def __init__(self, **_: str) -> None:
+            pass
+
+        def search_experiments(self, **_: int) -> None:
+            raise MlflowException("Detected out-of-date database schema")
+
+    address = "postgresql://someone:hidden-word@127.0.0.1:1/none"
+    with pytest.raises(ConfigError, match="mlflow db upgrade") as caught:
+        _opened(Old, address)
+    assert "hidden-word" not in "".join(traceback.format_exception(caught.value))

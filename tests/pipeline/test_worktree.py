@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.files import write_json
+from tasks.locked import LockFileError
 from tasks.provenance import collect_provenance, record_run, take_snapshot
 from tasks.records import RecordNotFoundError, find_record
 from tasks.repository import RUN_REFS, GitError, Repository
 from tasks.settings import State, find_state, main_checkout
-from tasks.worktree import private_worktree, sweep_worktrees
+from tasks.worktree import private_worktree, seed_from, sweep_worktrees
 
-from .conftest import git
+from .conftest import git, make_checkout, pull_text
 
 
 def _make_dirty(checkout: Path) -> None:
@@ -66,6 +68,47 @@ def test_a_worktree_has_the_uncommitted_changes_and_parameters_of_its_own(checko
         (root / "program.py").write_text("print('changed in the worktree')\n")
     assert not root.exists()
     assert _everything(checkout) == before
+
+
+@pytest.mark.parametrize("setting", ["diff.noprefix=true", "diff.context=0", "diff.up.textconv=tr a-z A-Z <"])
+def test_the_users_own_settings_of_diffs_change_no_code(checkout: Path, setting: str) -> None:
+    name, value = setting.split("=")
+    code = checkout / "flows" / "code.py"
+    code.parent.mkdir()
+    code.write_text("x = 1\n" * 20)
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-q", "-m", "second")
+    git(checkout, "config", name, value)
+    (checkout / ".git" / "info" / "attributes").write_text("*.py diff=up\n")
+    code.write_text("x = 1\n" * 10 + "x = 2\n" + "x = 1\n" * 10)
+    snapshot = take_snapshot(checkout)
+    with private_worktree(checkout, State(checkout / ".state"), "run-1", snapshot, {}) as root:
+        assert (root / "flows" / "code.py").read_text() == code.read_text()
+
+
+def test_a_seed_that_is_used_every_night_keeps_no_data_of_earlier_nights(checkout: Path, tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        shutil.rmtree(checkout / "data", ignore_errors=True)
+        pull_text(checkout, **{name: name})
+        seed_from(checkout, tmp_path)
+    assert [path.name for path in (tmp_path / "data" / "pulled").iterdir()] == ["new"]
+
+
+def test_a_checkout_inside_another_repository_is_a_clear_error(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "outer" / "project")
+    shutil.rmtree(checkout / ".git")
+    git(tmp_path / "outer", "init", "-q")
+    git(tmp_path / "outer", "add", ".")
+    git(tmp_path / "outer", "commit", "-q", "-m", "first")
+    with pytest.raises(GitError, match=r"a folder \(project/\) of another repository"):
+        take_snapshot(checkout)
+
+
+def test_a_worktree_starts_from_no_half_written_lock(checkout: Path, tmp_path: Path) -> None:
+    (checkout / "dvc.lock").write_text("schema: '2.0'\nstages:\n  pull:\n    cmd")
+    with pytest.raises(LockFileError, match="remove it"):
+        seed_from(checkout, tmp_path)
+    assert not (tmp_path / "dvc.lock").exists()
 
 
 def test_a_worktree_of_a_dead_process_is_swept_and_of_a_living_one_not(checkout: Path) -> None:
@@ -122,3 +165,18 @@ def test_a_folder_without_a_commit_is_a_clear_error(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     with pytest.raises(GitError, match="commit once"):
         take_snapshot(tmp_path)
+
+
+def test_a_repository_that_git_does_not_trust_is_told_in_gits_words(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(GitError, match="dubious ownership"):
+        take_snapshot(checkout)
+
+
+def test_a_machine_without_git_is_a_clear_error(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(checkout / "no-programs"))
+    assert find_state(checkout).root == checkout / ".state"
+    with pytest.raises(GitError, match="install git"):
+        take_snapshot(checkout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from importlib.resources import files
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.training.supervised import trajectory_rows
 from pivotrl_core.types import Message, Role, Split, Tool, ToolCall, Trajectory
-from tests.tiny_models import CHATML, CHATML_REWRITING, CHATML_TOOLS, EOS, tiny_tokenizer
+from tests.tiny_models import CHATML, CHATML_CUTTING, CHATML_REWRITING, CHATML_TOOLS, EOS, tiny_tokenizer
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
 TOOLS = (Tool("find", "Find an order.", SCHEMA), Tool("close", "Close it.", {"type": "object", "properties": {}}))
@@ -24,6 +25,7 @@ CONVERSATION = (
     SYSTEM, Message(Role.USER, "Where is A17?"), CALL, Message(Role.TOOL, "sent"), Message(Role.TOOL, "closed"), SAY,
     Message(Role.USER, "Thanks, bye."), Message(Role.ASSISTANT, "Good-bye."),
 )  # fmt: skip
+QWEN3 = (files("trl") / "chat_templates" / "qwen3.jinja").read_text(encoding="utf-8")  # Qwen's own, as trl carries it
 RENDERERS = {
     "compact": (CHATML, "compact"), "hermes": (CHATML, "hermes"), "hermes-native": (CHATML_TOOLS, "hermes"),
 }  # fmt: skip
@@ -138,6 +140,29 @@ def test_a_template_that_rewrites_earlier_turns_gets_its_own_text_all_the_same()
     assert "(@fi)<|im_end|>" in one.decode(one.state_ids(CONVERSATION[:4], ()))
     with pytest.raises(ConfigError, match="rewrites earlier turns"):
         one.following_ids([Message(Role.USER, "Go on.")])
+
+
+def test_a_template_that_cuts_thinking_is_noticed_where_a_policy_thinks() -> None:
+    one = ChatRenderer(tiny_tokenizer(CHATML_CUTTING), "compact")
+    user, tool = [Message(Role.USER, "Go on.")], [Message(Role.TOOL, "sent")]
+    assert one.following_ids(user) == COMPACT.following_ids(user) == COMPACT.following_ids(user, thought=True)
+    with pytest.raises(ConfigError, match=r"cuts the thinking .*a policy that does not think"):
+        one.following_ids(user, thought=True)
+    kept = ChatRenderer(tiny_tokenizer(QWEN3), "hermes")
+    assert kept.decode(kept.following_ids(tool, thought=True)).startswith("\n<|im_start|>user\n<tool_response>")
+    with pytest.raises(ConfigError, match="cuts the thinking"):
+        kept.following_ids(user, thought=True)
+
+
+def test_what_a_model_or_a_format_cannot_carry_is_an_error_of_the_configuration() -> None:
+    with pytest.raises(ConfigError, match="no chat template"):
+        ChatRenderer(tiny_tokenizer(""), "compact")
+    spaced = Message(Role.ASSISTANT, tool_calls=(ToolCall("my tool", "{}"),))
+    with pytest.raises(ConfigError, match=r"data.tool_format: .*'my tool'; use hermes"):
+        COMPACT.action_ids(spaced)
+    picky = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}" + CHATML
+    with pytest.raises(ConfigError, match=r"refuses a conversation of system, user \(no system role\)"):
+        ChatRenderer(tiny_tokenizer(picky), "compact").state_ids(CONVERSATION[:2], ())
 
 
 def test_supervised_rows_train_on_every_turn_once_and_on_nothing_else() -> None:

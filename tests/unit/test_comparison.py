@@ -79,6 +79,13 @@ def test_arms_that_stand_level_at_one_figure_have_no_highest():
     assert verdict(report)[0] == "helpdesk success, greedy: no winner. All arms stand at 0.0 %."
 
 
+def test_five_items_have_no_winner_however_they_end():
+    report = compare([evaluation("base", [0.0] * 5), evaluation("arm", [1.0] * 5)])
+    assert "no winner" in verdict(report)[0]
+    assert "wins" not in table_text(report)
+    assert not any(row["shown"] for row in report["paired"] if row["metric"] == GREEDY)
+
+
 def test_a_clear_winner_is_named():
     report = compare([evaluation("base", [0.0] * 90 + [1.0] * 10), evaluation("arm", [1.0] * 60 + [0.0] * 40)])
     assert verdict(report)[0].startswith("helpdesk success, greedy: arm wins with 60.0 %")

@@ -78,6 +78,7 @@ def test_the_committed_graph_is_that_of_the_committed_parameters() -> None:
         (with_train(parameters={"kind": "lora", "rnak": 8}), "rnak", "rank"),
         (with_train(kl={"wieght": 0.1}), "wieght", "weight"),
         (with_select(rule="pivots", lamda_diff=0.4), "lamda_diff", "lambda_diff"),
+        (with_select(rule="random", lambda_by_domain={}), "lambda_by_domain", "lambda_diff"),  # a key of another rule
     ],
 )  # fmt: skip
 def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, Any], key: str, nearest: str) -> None:
@@ -107,6 +108,7 @@ def test_a_key_that_is_like_no_other_gets_no_hint_and_all_faults_are_told_at_onc
         (tree(data={"tool_format": "xml"}), "data.tool_format"),
         (tree(data={"validation_share": 0.5, "test_share": 0.5}), "nothing to train on"),
         (with_select(rule="adaptive-eta", low_share=0.3), "low_share is above high_share"),
+        (with_select(rule="adaptive-eta", eta=0.0), "eta"),
         (with_select(rule="pivots", lambda_diff=1.2), "lambda_diff"),
         (with_select(rule="magic"), "select"),
         (tree(compute={"threads": 0}), "compute.threads"),
@@ -135,6 +137,16 @@ def test_a_value_out_of_bounds_is_named_with_its_key(values: dict[str, Any], key
     assert "(found " in message
 
 
+CHAIN = {
+    "seeds": [0, 1],
+    "arms": {
+        "base": {},
+        "sft": {"select": {"rule": "all"}, "train": {"method": "sft"}},
+        "sft-pivotrl": {"select": PIVOTS, "train": GRPO | {"start": "sft"}},
+    },
+}
+
+
 @pytest.mark.parametrize(
     ("arms", "fault"),
     [
@@ -145,6 +157,7 @@ def test_a_value_out_of_bounds_is_named_with_its_key(values: dict[str, Any], key
         ({"base": {}, "x": {"select": PIVOTS, "train": GRPO | {"start": "y"}}}, "'y' is no trained arm; one of ['x']"),
         ({"base": {}, "y": {}, "x": {"select": PIVOTS, "train": GRPO | {"start": "y"}}}, "'y' is no trained arm"),
         ({"base": {}, "x": {"select": PIVOTS, "train": GRPO | {"start": "x"}}}, "does not start from base itself"),
+        (CHAIN["arms"] | {"sft-pivotrl-0": {"select": PIVOTS, "train": GRPO}}, "a pool of arm 'sft-pivotrl' has this"),
     ],
 )  # fmt: skip
 def test_arms_that_do_not_fit_together_are_refused(arms: dict[str, Any], fault: str) -> None:
@@ -211,16 +224,6 @@ def test_a_file_that_is_no_mapping_is_named(text: str, fault: str, tmp_path: Pat
 def test_a_missing_file_says_where_to_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not found; run from the project's root"):
         load_config(tmp_path / "params.yaml")
-
-
-CHAIN = {
-    "seeds": [0, 1],
-    "arms": {
-        "base": {},
-        "sft": {"select": {"rule": "all"}, "train": {"method": "sft"}},
-        "sft-pivotrl": {"select": PIVOTS, "train": GRPO | {"start": "sft"}},
-    },
-}
 
 
 def test_an_arm_that_starts_from_another_has_a_profile_and_a_pool_of_each_seed() -> None:

@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
+from tasks import following
 from tasks.following import LineFollower, MetricsFollower
 
 
@@ -44,3 +47,17 @@ def test_steps_arrive_once_from_a_file_that_a_resumed_stage_writes_anew(tmp_path
     path.write_text(_line(0, 0.0) + _line(1, 0.1) + _line(2, 0.2) + "no json\n" + '{"step": 3}\n')
     follower.poll()
     assert seen == [(0, 0.0), (1, 0.1), (2, 0.2)]
+
+
+def test_a_file_that_is_removed_while_it_is_looked_at_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "metrics.jsonl"
+    follower = LineFollower(path)
+    path.write_text("one\n")
+    looked = path.stat()
+    monkeypatch.setattr(following, "_identity", lambda _: (looked.st_ino, looked.st_mtime_ns, looked.st_size))
+    path.unlink()
+    assert follower.read() == []
+    path.write_text("one\n")
+    assert follower.read() == ["one"]

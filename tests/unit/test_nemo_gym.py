@@ -85,12 +85,36 @@ def test_a_terminal_row_has_its_answer_as_the_message_and_a_software_row_its_tar
         assert reader.read_row({**params, **place}, "").messages[-1].tool_calls == (ToolCall("bash", "{}"),)
 
 
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        ('{"type": "function_call", "name": "find", "arguments": {"id": "\\ud800"}}', "lone_surrogate"),
+        ('{"type": "message", "content": "\\ud800"}', "lone_surrogate"),
+        ('{"type": "function_call", "name": "find", "arguments": {"id": NaN}}', "arguments_not_json"),
+        ("[" * 5000, "too_deep"),
+    ],
+)
+def test_an_action_that_stands_as_text_is_held_to_the_rows_bounds(tmp_path: Path, action: str, reason: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    own = {**row(None, {"role": "user", "content": "Go."}), "expected_answer": action}
+    path.write_text(json.dumps(own) + "\n")
+    assert load_trajectories([path]).report.by_reason() == {reason: 1}
+
+
 def test_rows_of_one_trajectory_share_a_group_and_other_tasks_do_not() -> None:
     reader = NemoGymReader()
     early, late = reader.read_row(row(call()), ""), reader.read_row(FULL, "")
     assert early.group == late.group
     named = reader.read_row(row(call(), trajectory_id="t7"), "")
     assert named.group == "t7" != early.group
+
+
+def test_an_empty_name_of_a_trajectory_names_none() -> None:
+    groups = {NemoGymReader().read_row({**FULL, **more}, "").group for more in ({}, {"trajectory_id": ""})}
+    assert len(groups) == 1
+    assert "" not in groups
+    named = NemoGymReader().read_row({**FULL, "trajectory_id": "", "source_trajectory_uid": 0}, "")
+    assert named.group == "0"
 
 
 def test_writing_a_read_row_loses_nothing_and_adds_the_agent_and_the_pass_rate(tmp_path: Path) -> None:

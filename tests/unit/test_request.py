@@ -8,7 +8,15 @@ import pytest
 
 from flows.ablation import sweep_arms
 from flows.launch import make_request
-from flows.request import Request, model_settings, parse_setting, read_values, trajectory_settings, values_text
+from flows.request import (
+    Request,
+    model_settings,
+    parse_setting,
+    read_values,
+    section,
+    trajectory_settings,
+    values_text,
+)
 from flows.session import load_request
 from flows.sweep import sweep_request
 from pivotrl_core.config.loading import config_digest, parse_config
@@ -142,3 +150,23 @@ def test_a_model_is_the_bundled_one_a_folder_or_a_pinned_hub_id(tmp_path: Path) 
     assert model_settings("a/b@c0ffee")["model"] == {"kind": "hub", "repo": "a/b", "revision": "c0ffee"}
     with pytest.raises(ConfigError, match="@revision"):
         model_settings("a/b")
+
+
+def test_every_value_of_lambda_has_an_arm_of_its_own() -> None:
+    arms = sweep_arms(read_values(PARAMS)["arms"], [0.2, 0.4, 0.45, 0.05, 1], controls=False)
+    cuts = {name: arm["select"]["lambda_diff"] for name, arm in arms.items() if name.startswith("lambda-")}
+    assert cuts == {"lambda-02": 0.2, "lambda-04": 0.4, "lambda-045": 0.45, "lambda-005": 0.05, "lambda-10": 1}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"arms": [1]}, {"arms": {"pivotrl": 5}}, {"arms": {"pivotrl": {"train": 5}}}, {"source": "x"}, {"warmup": 5}],
+)
+@pytest.mark.parametrize(
+    "request_", [Request(quick=True), Request({"compute.threads": 1, "warmup.epochs": 0}), Request(arms=("pivotrl",))]
+)
+def test_a_parameter_file_of_the_wrong_shape_is_a_clear_error(values: dict[str, object], request_: Request) -> None:
+    with pytest.raises(ConfigError):
+        parse_config(request_.apply(values))
+    with pytest.raises(ConfigError):
+        sweep_arms(section(values, "arms"))

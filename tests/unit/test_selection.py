@@ -79,6 +79,8 @@ def test_bootstrap_keeps_what_resampling_confirms() -> None:
     reasons = [decision.reason for decision in Bootstrap(0.6, 0.8).decide(profile([0, 1, 2, 4, 8]))]
     expected = ["all_failed", "spread_not_confident", "kept", "difficulty_not_confident", "all_succeeded"]
     assert reasons == expected
+    # 5/8 = .625 is not below .6, whatever the resampling says: P(Bin(8, 5/8) <= 4) = .357 > .3.
+    assert [decision.reason for decision in Bootstrap(0.6, 0.3).decide(profile([5]))] == ["mu_not_below_lambda"]
 
 
 def test_random_draws_as_many_as_the_rule_it_controls_whatever_the_order_of_rows() -> None:

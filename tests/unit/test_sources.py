@@ -62,3 +62,10 @@ def test_a_folder_that_holds_no_model_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match=r"config\.json is missing"):
         pull_inputs(config, tmp_path / "root", tmp_path)
+
+
+def test_generated_warmup_that_is_no_longer_asked_for_does_not_stay_in_use(tmp_path: Path) -> None:
+    for count, files in ((2, 1), (0, 0)):
+        source = {"kind": "embedded", "trajectories": 2, "warmup_trajectories": count}
+        pull_inputs(_config(source=source), tmp_path, tmp_path)
+        assert len(read_json(tmp_path / "data" / "pulled" / "warmup.json")) == files

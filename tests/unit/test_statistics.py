@@ -83,6 +83,18 @@ def test_seeds_that_disagree_widen_the_paired_interval() -> None:
     assert verdict(interval.low, interval.high) is Finding.UNDECIDED
 
 
+@pytest.mark.parametrize(("wins", "finding"), [(1, Finding.UNDECIDED), (5, Finding.UNDECIDED), (6, Finding.HIGHER)])
+@pytest.mark.parametrize("ties", [0, 58])
+def test_fewer_than_six_items_that_differ_decide_nothing(wins: int, ties: int, finding: Finding) -> None:
+    # All on one side by chance: 2 * 0.5^5 = 0.0625 for five, 0.03 for six.
+    a, b = np.array([1.0] * wins + [0.0] * ties), np.zeros(wins + ties)
+    interval = paired_difference(np.stack([a, a]), b, 0)
+    assert interval.mean == pytest.approx(wins / (wins + ties))
+    assert verdict(interval.low, interval.high) is finding
+    turned = paired_difference(b, a, 0)
+    assert (turned.high < 0) is (finding is Finding.HIGHER)
+
+
 def test_swapping_the_arms_turns_the_difference_round() -> None:
     a, b = [1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.0]
     forward, backward = paired_difference(a, b, 0), paired_difference(b, a, 0)

@@ -206,6 +206,9 @@ def test_a_domain_can_name_calls_that_are_the_same_at_a_state() -> None:
     action = Action(tool_calls=(ToolCall("find_by_email", '{"email": "a@b.c"}'),))
     assert get_verifier("functional").verify(candidate, action).reward == 0
     assert get_verifier("functional", domain_rule=by_any_key).verify(candidate, action).reward == 1
+    broken = Action(tool_calls=(ToolCall("find_by_email", '{"email": "x", "email": "a@b.c"}'),))
+    verdict = get_verifier("functional", domain_rule=by_any_key).verify(candidate, broken)
+    assert (verdict.reward, verdict.reason) == (0, "malformed")  # a domain is not asked about what cannot be read
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from pivotrl_core.errors import DataError, TooManyDropsError
+from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.trajectories.drops import Drop, DropReason, DropReport
 from pivotrl_core.trajectories.inspection import inspect_file
 from pivotrl_core.trajectories.loading import iterate_trajectories, load_trajectories, trajectory_files
 from pivotrl_core.trajectories.splits import split_of
 from pivotrl_core.trajectories.thinking import split_thinking
+from pivotrl_core.trajectories.turns import candidate_positions
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Role, Split, ToolCall, Trajectory
+from pivotrl_core.verifiers.parsing import parse_action
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder of real files is absent")
@@ -168,6 +171,10 @@ DEFECTS: list[tuple[Any, DropReason, str]] = [
     ),
     ({**GOOD, "tools": [{"function": {}}]}, DropReason.INVALID_TOOL, "tools[0].name"),
     ({**GOOD, "tools": [TOOL, TOOL]}, DropReason.INVALID_TOOL, "tools[1].name"),
+    ({**GOOD, "tools": "[" * 5000}, DropReason.TOO_DEEP, "tools"),
+    ({**GOOD, "tools": "[" * 80 + "]" * 80}, DropReason.TOO_DEEP, "tools"),
+    ({**GOOD, "tools": '[{"name": "find", "parameters": {"x": NaN}}]'}, DropReason.INVALID_TOOL, "tools"),
+    ({**GOOD, "tools": '[{"name": "find", "description": "\\ud800"}]'}, DropReason.LONE_SURROGATE, "tools"),
     (GOOD, DropReason.DUPLICATE_CONTENT, ""),
     (chat(USER, ANSWER, id="first"), DropReason.DUPLICATE_ID, "id"),
 ]
@@ -183,6 +190,36 @@ def test_a_defect_is_a_drop_with_its_place_and_the_rows_around_it_are_kept(
     [drop] = report.drops
     assert (drop.file, drop.line, drop.reason, drop.field) == (file.as_posix(), 2, reason, field)
     assert drop.remedy
+
+
+UNREADABLE = {
+    '{"id": NaN}': DropReason.ARGUMENTS_NOT_JSON,
+    '{"id": 1e999}': DropReason.ARGUMENTS_NOT_JSON,
+    '{"id": 1, "id": 2}': DropReason.ARGUMENTS_NOT_JSON,
+    '{"id": ' + "[" * 80 + "]" * 80 + "}": DropReason.TOO_DEEP,
+}
+
+
+@pytest.mark.parametrize(("arguments", "reason"), UNREADABLE.items())
+def test_an_expert_call_that_no_sample_could_match_is_a_drop(file: Path, arguments: str, reason: DropReason) -> None:
+    kept, report = read(file, chat(USER, calling(function("find", arguments))), GOOD)
+    assert [(drop.reason, drop.field) for drop in report.drops] == [(reason, "messages[1].tool_calls[0].arguments")]
+    assert parse_action(f"@find {arguments}", "compact", kept[0].tools).error
+
+
+def test_a_rows_own_keys_mean_nothing_to_the_reader(file: Path) -> None:
+    talk = [USER, ANSWER, USER, {"role": "assistant", "content": "Bye."}]
+    own = {"row_id": 1, "turn_index": 7, "only_last_turn": True, "nemo_row": {}}
+    rows = [chat(*talk, **own), chat(*talk[:2], **own), chat(*talk[2:], row_id=[1])]
+    kept, _ = read(file, *rows)
+    assert [len(candidate_positions(one)) for one in kept] == [2, 1, 1]
+    assert [one.turn_index for one in iterate_candidates(kept[0], Split.TRAIN)] == [0, 1]
+    assert all(one.metadata == {} for one in kept)
+
+
+def test_an_empty_group_names_none(file: Path) -> None:
+    kept, _ = read(file, {**GOOD, "group": "", "task_id": "t1"})
+    assert kept[0].group == "t1"
 
 
 def test_a_10_mb_argument_is_dropped_under_the_default_limit(file: Path) -> None:
