@@ -93,9 +93,10 @@ also has a curve is logged as `<name>_final`, and a cost carries its stage (`cos
 is not a number is null in a report and NaN in MLflow, with the tag `pivotrl.not_finite`; it is never 0.
 
 Intervals are 95 % bootstrap intervals over items and, where there are several, seeds. Differences between arms are
-paired on shared items, with seeds resampled for each arm; one whose interval contains 0 is 'no difference shown'. A
-metric without items (drift) shows the range over seeds. Healthy ranges are where nothing is wrong; outside is a
-reason to look, not a verdict.
+paired on shared items, with seeds resampled for each arm; one whose interval contains 0 is 'no difference shown'. Fewer
+than 6 items that differ never show one: too often, chance alone puts them all on one side. A metric without items
+(drift) shows the range over seeds. Healthy ranges are where nothing is wrong; outside is a reason to look, not a
+verdict.
 """
 
 
