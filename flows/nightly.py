@@ -20,9 +20,11 @@ from flows.run import carry_out, name_flow_run
 from flows.session import Session
 from flows.terminal import say
 from tasks.graph import add, is_changed
-from tasks.last_good import keep_good, offer_good
+from tasks.last_good import has_same_data, keep_good, keep_starts, offer_good
 from tasks.settings import find_checkout, find_state
 from tasks.worktree import seed_from
+
+_STARTED = "started"  # folder, in what is kept between nights: models that the last one started from
 
 
 def _name() -> str:
@@ -58,13 +60,19 @@ def carry_out_nightly(
 
 
 def _start_from(kept: Path) -> Callable[[Session], None]:
-    """Let training start from the last good models, while the reference policy is the one they stand on."""
+    """Let training start from the last good models, while the reference policy is the one they stand on.
+
+    Without new data it starts where it started last time, so that what has not changed does not run.
+    """
 
     def prepare(session: Session) -> None:
         if is_changed(session.root, "warmup"):
             say("the base policy is about to change: training starts from it, not from the last good model")
             return
-        paths = offer_good(session.root, kept)
+        same = has_same_data(session.root, kept)
+        if same:
+            say("no new data since the last night")
+        paths = offer_good(session.root, kept / _STARTED if same else kept)
         if paths:
             add(session.place, paths)
             say(f"training starts from {', '.join(paths)}")
@@ -78,6 +86,7 @@ def _keep_for_next(kept: Path) -> Callable[[Session], None]:
     def finish(session: Session) -> None:
         kept.mkdir(parents=True, exist_ok=True)
         seed_from(session.root, kept)
+        keep_starts(session.root, kept / _STARTED)
         good = keep_good(session.root, kept)
         say(f"good models: {', '.join(good) if good else 'none'}")
 

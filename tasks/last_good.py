@@ -3,6 +3,9 @@
 The reference policy in force stays `models/base`: it profiles and anchors the KL term, and the kept models are adapters
 on it, so they are offered only while it is the same. In a worktree they lie under `last-good/`, kept by DVC through a
 pointer file that goes into the run's record, so that such a run can be reproduced.
+
+A night that finds no new data starts where the last one started, so that nothing has changed and nothing runs: training
+on from the newest model again would be a second pass over old data that nobody asked for.
 """
 
 from __future__ import annotations
@@ -82,6 +85,23 @@ def offer_good(root: Path, folder: Path) -> list[str]:
             paths.append(train["start"])
     write_text(root / "graph.yaml", str(yaml.safe_dump(graph, sort_keys=False, allow_unicode=True)))
     return paths
+
+
+def keep_starts(root: Path, folder: Path) -> None:
+    """Keep what training in `root` started from, to be offered again to a night that finds no new data."""
+    write_json(folder / _INDEX, {"base": "", "keys": []})  # offers nothing, until all is there
+    shutil.rmtree(folder / STARTS, ignore_errors=True)
+    starts = {key: train["start"] for key, train in _read_graph(root).get("trains", {}).items()}
+    keys = sorted(key for key, start in starts.items() if start == f"{STARTS}/{key}")
+    for key in keys:
+        shutil.copytree(root / STARTS / key, folder / STARTS / key)
+    write_json(folder / _INDEX, {"base": _base(root), "keys": keys})
+
+
+def has_same_data(root: Path, folder: Path) -> bool:
+    """Whether the data pulled into `root` are those of the run whose dvc.lock lies in `folder`."""
+    own, other = (read_lock(place / LOCK_NAME) for place in (root, folder))
+    return "pull" in own and "pull" in other and own["pull"].outs == other["pull"].outs
 
 
 def _base(root: Path) -> str:

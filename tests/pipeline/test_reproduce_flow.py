@@ -56,6 +56,11 @@ def test_a_nightly_that_trained_from_the_last_good_model_is_reproduced_from_a_fr
     lock = find_record(checkout, "night-2").lock()
     assert lock["train@pivotrl-0"].command == "python program.py train pivotrl-0 last-good/pivotrl-0"
     assert lock["train@sft-0"].command == "python program.py train sft-0 models/base"
+    # A third night without new data has nothing to do; new data again, and training goes on from the newest good model.
+    assert _night(checkout, "night-3", a="one", b="two").executed == 0
+    fourth = _night(checkout, "night-4", a="one", b="two", c="three")
+    assert fourth.executed == 4
+    assert find_record(checkout, "night-4").lock()["train@pivotrl-0"].command.endswith("last-good/pivotrl-0")
     assert not (checkout / "dvc.lock").exists()
     clone = _clone(checkout, tmp_path)
     result = reproduce(name="night-2", checkout=str(clone))
