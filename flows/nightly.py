@@ -85,8 +85,9 @@ def _keep_for_next(kept: Path) -> Callable[[Session], None]:
 
     def finish(session: Session) -> None:
         kept.mkdir(parents=True, exist_ok=True)
-        seed_from(session.root, kept)
+        # In this order: a night that was killed between any two of these is followed by one that restores its results.
         keep_starts(session.root, kept / _STARTED)
+        seed_from(session.root, kept)
         good = keep_good(session.root, kept)
         say(f"good models: {', '.join(good) if good else 'none'}")
 
