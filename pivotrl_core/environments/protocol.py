@@ -102,7 +102,7 @@ class Domain(Protocol):
 
 
 class ExpertDomain(Domain, Protocol):
-    """A domain with a scripted expert: it can make trajectories of its own, and knows which calls do the same."""
+    """A domain with a scripted expert: it can make trajectories of its own, and knows which actions do the same."""
 
     def expert_trajectory(self, task: Task, seed: int) -> Trajectory:
         """A successful episode of `task`, played in the real environment; `seed` varies how it is done."""
@@ -110,4 +110,8 @@ class ExpertDomain(Domain, Protocol):
 
     def same_call(self, candidate: Candidate, expected: ToolCall, actual: ToolCall) -> bool:
         """Whether the domain takes two calls for the same at a state, beyond what the schemas say. Never raises."""
+        ...
+
+    def same_message(self, candidate: Candidate, expected: str, actual: str) -> bool:
+        """Whether two messages, neither of them blank, do the same at a state. Never raises."""
         ...

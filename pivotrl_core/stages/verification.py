@@ -1,4 +1,4 @@
-"""Which verifier a configuration asks for. Where the data come from an embedded domain, the domain's rule is added."""
+"""Which verifier a configuration asks for: with the domain's rules where the data come from an embedded domain."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pivotrl_core.verifiers.settings import FunctionalSettings
 def configured_verifier(config: Config, kind: str | None = None) -> Verifier:
     """The verifier of `verifier.kind`, or of `kind` where an arm asks for its own."""
     settings = FunctionalSettings(text_threshold=config.verifier.text_threshold)
-    rule = None
+    domain = None
     if isinstance(config.source, EmbeddedSource):
         from pivotrl_core.environments.registry import get_domain
 
-        rule = get_domain(config.source.domain).same_call
-    return get_verifier(kind or config.verifier.kind, settings, rule)
+        domain = get_domain(config.source.domain)
+    return get_verifier(kind or config.verifier.kind, settings, domain)

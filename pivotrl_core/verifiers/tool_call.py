@@ -2,7 +2,8 @@
 
 First the decision (tool call or message), then names, then arguments under the tool's JSON schema. Several calls are
 matched in any order, one to one, and surplus calls cost the reward. A message counts where one was expected and it says
-something; thinking alone says nothing. Malformed actions are verdicts of reward 0.
+something (thinking alone says nothing), and, where the domain knows messages, does what the expert's does. Malformed
+actions are verdicts of reward 0.
 
 Differs from the public verifier of the paper's recipe (NeMo Gym): schema defaults, numbers by value, dates by day,
 identical texts always match, an empty message is no answer, surplus calls are not free.
@@ -10,8 +11,9 @@ identical texts always match, an empty message is no answer, surplus calls are n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Protocol
 
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, Verdict, content_id
@@ -24,8 +26,19 @@ from pivotrl_core.verifiers.values import Comparison
 MAX_CALLS = 64
 """More calls than this in one action are never compared one by one."""
 
-DomainRule = Callable[[Candidate, ToolCall, ToolCall], bool]
-"""(candidate, expected, actual) -> whether a domain takes the two calls for the same at this state. Must not raise."""
+
+class DomainRules(Protocol):
+    """What a domain takes for the same at a state, beyond what schemas can say. Neither may raise."""
+
+    name: str
+
+    def same_call(self, candidate: Candidate, expected: ToolCall, actual: ToolCall) -> bool:
+        """Whether two calls do the same; asked where the schemas say that they differ."""
+        ...
+
+    def same_message(self, candidate: Candidate, expected: str, actual: str) -> bool:
+        """Whether two messages do the same; asked about every message, none of them blank."""
+        ...
 
 
 class ToolCallVerifier:
@@ -33,11 +46,10 @@ class ToolCallVerifier:
 
     name = "functional"
 
-    def __init__(self, settings: FunctionalSettings | None = None, domain_rule: DomainRule | None = None) -> None:
+    def __init__(self, settings: FunctionalSettings | None = None, domain: DomainRules | None = None) -> None:
         self.settings = settings or FunctionalSettings()
-        self.domain_rule = domain_rule
-        rule = getattr(domain_rule, "__qualname__", "") if domain_rule else ""
-        self.version = f"1-{content_id([asdict(self.settings), rule])}"
+        self.domain = domain
+        self.version = f"2-{content_id([asdict(self.settings), domain.name if domain else ''])}"
 
     def verify(self, candidate: Candidate, action: Action) -> Verdict:
         if action.error:
@@ -52,10 +64,15 @@ class ToolCallVerifier:
             wanted_call = expected == "call"
             return _verdict(VerdictReason.CALL_EXPECTED if wanted_call else VerdictReason.MESSAGE_EXPECTED, components)
         if expected == "message":
-            return self._verify_message(candidate.expert.content, content, components)
+            return self._verify_message(candidate, content, components)
         return self._verify_calls(candidate, action.tool_calls, components)
 
-    def _verify_message(self, expected: str, actual: str, components: dict[str, Json]) -> Verdict:
+    def _verify_message(self, candidate: Candidate, actual: str, components: dict[str, Json]) -> Verdict:
+        expected = candidate.expert.content
+        if self.domain is not None:
+            same = expected == actual or self.domain.same_message(candidate, expected, actual)
+            components["same_effect"] = same
+            return _verdict(VerdictReason.ACCEPTED if same else VerdictReason.MESSAGE_DIFFERS, components)
         threshold = self.settings.message_threshold
         if threshold is None:
             return _verdict(VerdictReason.ACCEPTED, components)
@@ -91,9 +108,9 @@ class ToolCallVerifier:
         if (expected.name, expected.arguments) == (actual.name, actual.arguments):
             return "", 1.0
         difference, similarity = _compare_arguments(candidate, expected, actual, self.settings.text_threshold)
-        if not difference or self.domain_rule is None or decode_arguments(actual.arguments).error:
+        if not difference or self.domain is None or decode_arguments(actual.arguments).error:
             return difference, similarity
-        return "" if self.domain_rule(candidate, expected, actual) else difference, similarity
+        return "" if self.domain.same_call(candidate, expected, actual) else difference, similarity
 
 
 def _compare_arguments(

@@ -1,4 +1,4 @@
-"""What the help desk takes for the same call, the functional verifier does too: by the schemas, and by `same_call`."""
+"""What the help desk takes for the same action, the functional verifier does too: by schemas, and by domain rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pivotrl_core.types import Action, Candidate, Message, Role, Split, ToolCall
 from pivotrl_core.verifiers.registry import get_verifier
 
 DOMAIN = get_domain("helpdesk")
-VERIFIER = get_verifier("functional", domain_rule=DOMAIN.same_call)
+VERIFIER = get_verifier("functional", domain=DOMAIN)
 
 
 def candidates(messages: tuple[Message, ...]) -> Iterator[Candidate]:
@@ -75,3 +75,62 @@ def test_look_ups_by_keys_of_one_message_are_the_same(said, expected, actual, sa
     assert DOMAIN.same_call(candidate, *calls) is same
     assert VERIFIER.verify(candidate, Action(tool_calls=(calls[1],))).reward == float(same)
     assert not DOMAIN.same_call(candidate, calls[0], ToolCall("cancel_order", calls[1].arguments))
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        ("What is your order number?", "Please tell me the order number.", True),
+        ("What is your order number?", "All done.", False),
+        ("Which day suits you?", "Sorry, it has shipped, so I cannot move it.", False),
+        ("There is no such order. What is the right number?", "I did not find it.", True),
+        ("Sorry, it has shipped, so I cannot cancel it.", "I\u2019m afraid that can\u2019t be done.", True),
+        ("Sorry, it has shipped, so I cannot cancel it.", "Done, it is cancelled.", False),
+        ("Done, order K2041 is cancelled.", "I have cancelled it. Anything else?", True),
+        ("Done, order K2041 is cancelled.", "Sorry, I cannot cancel it.", False),
+        ("It arrives on 12 May.", "You can expect it on May 12th.", True),
+        ("It arrives on 2 May.", "It arrives on 12 May.", False),
+        ("It arrives on 12 May.", "It is on its way.", False),
+        ("The total is 35.", "Order K2041 costs 35 in all.", True),
+        ("The total is 35.", "The total is 135.", False),
+        ("The total is 35.", "It arrives on 12 May.", False),
+        ("Order K2041 is updated.", "", False),
+    ],
+)
+def test_messages_that_the_user_takes_for_the_same(expected, actual, same):
+    candidate = Candidate((Message(Role.USER, "Hello"),), (), Message(Role.ASSISTANT, expected), "t", 1)
+    assert VERIFIER.verify(candidate, Action(content=actual)).reward == float(same)
+
+
+ALTERNATIVES = (
+    "What is the order number?", "Which date would you like?", "Please give me the items.", "One moment, let me look.",
+    "Done.", "It is cancelled. Anything else?", "Sorry, I cannot do that.", "I cannot find it.",
+    "It arrives on 12 May.",
+)  # fmt: skip
+
+
+def test_a_message_that_is_taken_for_the_expert_s_leaves_the_user_and_the_score_where_the_expert_s_does():
+    accepted = refused = 0
+    for task in DOMAIN.tasks(Split.TRAIN, 60, 3):
+        messages = DOMAIN.expert_trajectory(task, 0).messages
+        environment = HelpdeskEnvironment()
+        environment.reset(task)
+        for message in (one for one in messages if one.role is Role.ASSISTANT):
+            before = environment.snapshot()
+            environment.step(Action(message.content, message.tool_calls))
+            after = environment.snapshot()
+            for text in ALTERNATIVES if not message.tool_calls else ():
+                environment.restore(before)
+                environment.step(Action(content=text))
+                if not DOMAIN.same_message(None, message.content, text):
+                    refused += 1
+                    continue
+                accepted += 1
+                ours, theirs = json.loads(environment.snapshot())["user"], json.loads(after)["user"]
+                assert len(ours.pop("told")) == len(theirs.pop("told")), (message.content, text)
+                assert ours == theirs, (message.content, text)
+                if ours["ending"]:
+                    assert environment.score().success == 1.0, (message.content, text)
+            environment.restore(after)
+    assert accepted > 200
+    assert refused > 200

@@ -198,17 +198,28 @@ def test_messages_are_compared_where_a_threshold_is_set() -> None:
     assert (verdict.reward, verdict.reason) == (0, "message_differs")
 
 
-def test_a_domain_can_name_calls_that_are_the_same_at_a_state() -> None:
-    def by_any_key(candidate: Candidate, expected: ToolCall, actual: ToolCall) -> bool:
-        return {expected.name, actual.name} == {"find_by_id", "find_by_email"}
+def test_a_domain_can_name_actions_that_are_the_same_at_a_state() -> None:
+    class ByAnyKey:
+        name = "shop"
+
+        def same_call(self, candidate: Candidate, expected: ToolCall, actual: ToolCall) -> bool:
+            return {expected.name, actual.name} == {"find_by_id", "find_by_email"}
+
+        def same_message(self, candidate: Candidate, expected: str, actual: str) -> bool:
+            return expected.endswith("?") == actual.endswith("?")
 
     candidate = expecting(Message(Role.ASSISTANT, tool_calls=(ToolCall("find_by_id", '{"id": "A1"}'),)))
     action = Action(tool_calls=(ToolCall("find_by_email", '{"email": "a@b.c"}'),))
     assert get_verifier("functional").verify(candidate, action).reward == 0
-    assert get_verifier("functional", domain_rule=by_any_key).verify(candidate, action).reward == 1
+    verifier = get_verifier("functional", domain=ByAnyKey())
+    assert verifier.verify(candidate, action).reward == 1
     broken = Action(tool_calls=(ToolCall("find_by_email", '{"email": "x", "email": "a@b.c"}'),))
-    verdict = get_verifier("functional", domain_rule=by_any_key).verify(candidate, broken)
+    verdict = verifier.verify(candidate, broken)
     assert (verdict.reward, verdict.reason) == (0, "malformed")  # a domain is not asked about what cannot be read
+    verdict = verifier.verify(expecting(Message(Role.ASSISTANT, "Which one?")), Action(content="It is done."))
+    assert (verdict.reward, verdict.reason) == (0, "message_differs")
+    assert verifier.verify(expecting(Message(Role.ASSISTANT, "Which one?")), Action(content="What?")).reward == 1
+    assert verifier.version != get_verifier("functional").version  # stored verdicts are those of one domain
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pivotrl_core.environments.helpdesk.environment import HelpdeskEnvironment
-from pivotrl_core.environments.helpdesk.equivalence import same_lookup
+from pivotrl_core.environments.helpdesk.equivalence import same_effect, same_lookup
 from pivotrl_core.environments.helpdesk.expert import play_expert
 from pivotrl_core.environments.helpdesk.tasks import make_tasks
 from pivotrl_core.environments.protocol import Pool, Task
@@ -30,3 +30,8 @@ class HelpdeskDomain:
     def same_call(self, candidate: Candidate, expected: ToolCall, actual: ToolCall) -> bool:
         """Whether two calls look up the same order at this state by different keys."""
         return same_lookup(candidate, expected, actual)
+
+    def same_message(self, candidate: Candidate, expected: str, actual: str) -> bool:
+        """Whether the user of the help desk takes two messages for the same: question, refusal, or answer."""
+        del candidate  # what a message does to this user depends on its words alone
+        return same_effect(expected, actual)

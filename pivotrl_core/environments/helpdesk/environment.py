@@ -7,7 +7,6 @@ by the recorder but not heard by the user. No action raises: a malformed one com
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
@@ -17,7 +16,7 @@ from pivotrl_core.environments.helpdesk.policy import POLICY
 from pivotrl_core.environments.helpdesk.scenario import Scenario, Write, scenario_from_json
 from pivotrl_core.environments.helpdesk.spellings import mentions
 from pivotrl_core.environments.helpdesk.tools import run_call
-from pivotrl_core.environments.helpdesk.user import Ending, UserState, respond
+from pivotrl_core.environments.helpdesk.user import Ending, UserState, refuses, respond
 from pivotrl_core.environments.protocol import Observation, Score, Task
 from pivotrl_core.errors import DataError, PivotRLError
 from pivotrl_core.types import Action, Json, Message, Role, Split, Tool, ToolCall
@@ -25,7 +24,6 @@ from pivotrl_core.types import Action, Json, Message, Role, Split, Tool, ToolCal
 MAX_TURNS = 10
 MAX_CALLS = 8
 SNAPSHOT_VERSION = 1
-REFUSAL = re.compile(r"\b(cannot|can't|can not|unable|not able|not possible|impossible|not allowed|too late)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,4 +180,4 @@ def _answers_given(scenario: Scenario, said: tuple[str, ...]) -> bool:
 def _refusal_told(scenario: Scenario, said: tuple[str, ...]) -> bool:
     if not any(request.refused for request in scenario.requests):
         return True
-    return bool(said) and REFUSAL.search(said[-1].lower().replace("\u2019", "'")) is not None
+    return bool(said) and refuses(said[-1])

@@ -67,6 +67,23 @@ def _suffix(day: int) -> str:
     return "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
+def find_days(text: str) -> tuple[set[str], str]:
+    """The days that `text` names, in ISO form, and what is left of it without them."""
+    days: set[str] = set()
+
+    def take(match: re.Match[str]) -> str:
+        day = canonical_date(match[0])
+        if day is None:
+            return match[0]
+        days.add(day)
+        return " "
+
+    rest = text.lower()
+    for pattern in (_ISO, _DAY_FIRST, _MONTH_FIRST):
+        rest = pattern.sub(take, rest)
+    return days, rest
+
+
 def mentions(text: str, phrase: str) -> bool:
     """Whether `phrase` stands in `text` as whole words or numbers, in any case."""
     return re.search(rf"(?<!\w){re.escape(phrase.lower())}(?!\w)", text.lower()) is not None

@@ -28,6 +28,7 @@ TOPIC_WORDS: dict[Topic, tuple[str, ...]] = {
 _CLOSING_QUESTION = re.compile(r"(any|some)thing (else|more)|else (can )?i (can )?(do|help)|more i can")
 _REQUEST = re.compile(r"\bplease (give|tell|send|share|provide|check)|\blet me know\b|\bi need (your|the|to know)\b")
 _NOT_FOUND = re.compile(r"\b(find|found|exist|match|wrong number)\b")
+_REFUSAL = re.compile(r"\b(cannot|can't|can not|unable|not able|not possible|impossible|not allowed|too late)\b")
 _WAITING = re.compile(r"\b(let me|one moment|moment please|i will|i'll|checking|hold on|looking)\b")
 _DONE = re.compile(r"\b(done|cancel+ed|changed|updated|booked|moved|set|arrives|returned|cannot|can't)\b")
 _YES_NO = re.compile(r"(^|[.!,] )(do|would|shall|should|is|are|can|may|did)\b[^.!,]*\?")
@@ -75,13 +76,24 @@ def intent_of(text: str) -> Intent:
     return Intent.CLOSE
 
 
+def understand(text: str, missing: bool) -> Intent:
+    """What the agent's message does to a user: one who has something left to tell takes 'not found' for a question."""
+    text = text[:MAX_CHARACTERS]
+    intent = intent_of(text)
+    if intent is Intent.CLOSE and missing and _NOT_FOUND.search(text.lower()):
+        return Intent.ASK
+    return intent
+
+
+def refuses(text: str) -> bool:
+    """Whether the agent's message says that something cannot be done."""
+    return _REFUSAL.search(text.lower().replace("\u2019", "'")) is not None
+
+
 def respond(scenario: Scenario, state: UserState, text: str) -> tuple[UserState, str]:
     """The user's reply to a message of the agent's, empty where the episode ends. Only its start is read."""
-    text = text[:MAX_CHARACTERS]
-    intent, words = intent_of(text), text.lower()
     missing = _missing(scenario, state)
-    if intent is Intent.CLOSE and missing and _NOT_FOUND.search(words):
-        intent = Intent.ASK
+    intent, words = understand(text, bool(missing)), text[:MAX_CHARACTERS].lower()
     if intent is Intent.CLOSE:
         return _next_request(scenario, state)
     if intent is Intent.ASK and missing:
