@@ -47,7 +47,7 @@ def token_logprobs_and_entropy(
     """
     if temperature <= 0.0:
         raise ValueError(f"temperature is {temperature}, but log-probabilities need one above 0")
-    return TokenScores(*_Scores.apply(hidden_SD, head_VD, targets_S, temperature, chunk))
+    return TokenScores(*_Scores.apply(hidden_SD, head_VD, targets_S, temperature, chunk))  # type: ignore[no-untyped-call]
 
 
 class _Scores(torch.autograd.Function):
