@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pivotrl_core.config.arms import LoRA, Parameters
 from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
@@ -54,6 +54,9 @@ class ProfileConfig(Section):
     block_trajectories: PositiveInt = 12
 
 
+BENCHMARKS = ("ifbench", "aime25", "math500", "livecodebench", "scicode", "mmlu-pro", "mmlu-prox", "wmt24pp")
+
+
 class EvaluateConfig(Section):
     """In-domain episodes (or held-out turns), the out-of-domain benchmarks, and drift from the base policy."""
 
@@ -63,11 +66,17 @@ class EvaluateConfig(Section):
     max_tokens: PositiveInt = 48
     sampled_temperature: float = Field(1.0, gt=0.0, le=4.0)
     turns: PositiveInt = Field(64, description="held-out turns scored where there is no environment")
-    benchmarks: tuple[Name, ...] = (
-        "ifbench", "aime25", "math500", "livecodebench", "scicode", "mmlu-pro", "mmlu-prox", "wmt24pp",
-    )  # fmt: skip
+    benchmarks: tuple[Name, ...] = BENCHMARKS
     items: PositiveInt = Field(32, description="items taken of each benchmark")
     drift_texts: PositiveInt = 24
+
+    @field_validator("benchmarks")
+    @classmethod
+    def _are_known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [name for name in names if name.removesuffix("-embedded") not in BENCHMARKS]
+        if unknown:
+            raise ValueError(f"no benchmark is called {', '.join(unknown)}; known: {', '.join(BENCHMARKS)}")
+        return names
 
 
 class TrackingConfig(Section):

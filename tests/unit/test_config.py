@@ -11,8 +11,10 @@ import yaml
 from pivotrl_core.config.arms import GRPOTrain, PivotRule, SFTTrain
 from pivotrl_core.config.graph import derive_graph, graph_text, write_graph
 from pivotrl_core.config.loading import config_digest, load_config, parse_config
+from pivotrl_core.config.stages import BENCHMARKS
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.evaluation.benchmarks.registry import BENCHMARKS as REGISTERED
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = [ROOT / "params.yaml", *sorted((ROOT / "params").glob("*.yaml"))]
@@ -86,6 +88,13 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
     (line,) = [line for line in message.splitlines() if "unknown key" in line]
     assert line.startswith("params.yaml: unknown key '")
     assert line.endswith(f"{key}'; did you mean '{nearest}'?")
+
+
+def test_benchmarks_are_known_before_anything_runs() -> None:
+    assert parse_config(tree(evaluate={"benchmarks": ["aime25", "wmt24pp-embedded"]})).evaluate.benchmarks
+    message = refused(tree(evaluate={"benchmarks": ["aime", "scicode", "mmlu"]}))
+    assert "'evaluate.benchmarks': no benchmark is called aime, mmlu; known: ifbench" in message
+    assert [f"{name}-embedded" for name in BENCHMARKS] == list(REGISTERED)
 
 
 def test_a_key_that_is_like_no_other_gets_no_hint_and_all_faults_are_told_at_once() -> None:
