@@ -21,6 +21,7 @@ from pivotrl_core.environments.helpdesk.scenario import (
     scenario_to_json,
 )
 from pivotrl_core.environments.helpdesk.user import Intent, intent_of
+from pivotrl_core.environments.helpdesk.wording import INSIST, UNANSWERED
 from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.recording import Recorder
 from pivotrl_core.environments.registry import get_domain
@@ -46,6 +47,7 @@ MOVE = UserRequest(
     writes=(Write("schedule_delivery", {"order_id": "K2041", "date": "2026-05-20", "slot": "morning"}),),
 )
 ASK = UserRequest(Kind.ARRIVAL, "K2041", "When does it come?", details=(NUMBER,), answers=("2026-05-12", "12 May"))
+TOLD_MOVE, TOLD_ASK = (replace(request, details=()) for request in (MOVE, ASK))  # of a user who has said all there is
 REFUSED = UserRequest(Kind.CANCEL, "C4077", "Please cancel order C4077.", refused=True)
 
 
@@ -88,7 +90,7 @@ def test_a_request_that_is_read_written_and_confirmed_succeeds():
     "key", [{"order_id": "K2041"}, {"order_id": "k2041"}, {"email": "NINA42@post.example"}, {"phone": "555-0142"}]
 )
 def test_functional_variety_ends_in_the_same_state(key: dict[str, str], arguments: dict[str, str]):
-    desk = start(MOVE)
+    desk = start(TOLD_MOVE)
     desk.call("find_order", key)
     desk.call("schedule_delivery", arguments)
     desk.say("Done.")
@@ -108,7 +110,7 @@ def test_an_order_is_found_by_any_key():
 
 def test_numbers_count_by_value_and_lists_as_sets():
     quantity = Write("change_quantity", {"order_id": "K2041", "item": "mug", "quantity": 3})
-    desk = start(replace(MOVE, kind=Kind.QUANTITY, writes=(quantity,)))
+    desk = start(replace(TOLD_MOVE, kind=Kind.QUANTITY, writes=(quantity,)))
     read(desk)
     desk.act(Action(tool_calls=(ToolCall("change_quantity", '{"order_id":"K2041","item":"MUG","quantity":3.0}'),)))
     desk.say("Done.")
@@ -116,7 +118,7 @@ def test_numbers_count_by_value_and_lists_as_sets():
 
 
 def test_a_wrong_value_fails_on_the_database():
-    desk = start(MOVE)
+    desk = start(TOLD_MOVE)
     read(desk)
     desk.call("schedule_delivery", {"order_id": "K2041", "date": "2026-05-21"})
     desk.say("Done.")
@@ -126,7 +128,7 @@ def test_a_wrong_value_fails_on_the_database():
 
 def test_a_question_needs_its_answer_said_and_the_order_read():
     for text, reads, expected in (("On 12 May.", True, 1.0), ("Soon.", True, 0.0), ("On 12 May.", False, 0.0)):
-        desk = start(ASK)
+        desk = start(TOLD_ASK)
         if reads:
             read(desk)
         desk.say(text)
@@ -148,7 +150,7 @@ def test_a_refusal_needs_reading_saying_no_and_no_write():
 
 
 def test_the_second_wish_comes_when_the_first_is_served():
-    desk = start(ASK, replace(MOVE, opening="Then move it.", details=(DAY,)))
+    desk = start(TOLD_ASK, replace(MOVE, opening="Then move it.", details=(DAY,)))
     read(desk)
     assert desk.say("It arrives on 12 May. Anything else?") == "Then move it."
     assert desk.say("On which day?") == "On 20 May."
@@ -164,6 +166,29 @@ def test_the_user_answers_the_question_that_was_asked_and_never_runs_dry():
     assert desk.say("Do you want the morning?") == "Yes, please."
     assert desk.say("What date was it again?") == "On 20 May."
     assert desk.say("Who are you?") == ""
+    assert desk.environment.score().components["ending"] == "user_left"
+
+
+def test_a_user_with_something_left_to_tell_tells_it_whatever_is_said():
+    desk = start(MOVE)
+    assert desk.say("Done, it is moved.") == "It is order K2041."
+    assert desk.say("Sorry, it has shipped, so I cannot move it.") == "On 20 May."
+    read(desk)
+    desk.call("schedule_delivery", {"order_id": "K2041", "date": "2026-05-20"})
+    desk.say("Done.")
+    assert success(desk) == 1.0
+
+
+def test_a_refusal_that_no_rule_asks_for_is_contested_and_an_unanswered_question_is_asked_again():
+    desk = start(TOLD_MOVE)
+    read(desk)
+    assert desk.say("Sorry, I cannot move it.") == INSIST
+    desk.call("schedule_delivery", {"order_id": "K2041", "date": "2026-05-20"})
+    assert desk.say("I was wrong, it is moved.") == ""
+    assert success(desk) == 1.0
+    desk = start(TOLD_ASK)
+    for reply in (UNANSWERED, UNANSWERED, ""):
+        assert desk.say("It is on its way.") == reply
     assert desk.environment.score().components["ending"] == "user_left"
 
 
@@ -220,7 +245,7 @@ def test_intents_are_read_off_the_text(text: str, intent: Intent):
     ],
 )
 def test_a_bad_call_comes_back_as_an_error_and_changes_nothing(name: str, raw: str, error: str):
-    desk = start(ASK)
+    desk = start(TOLD_ASK)
     desk.call("find_order", {"phone": "555-0142"})
     (message,) = desk.act(Action(tool_calls=(ToolCall(name, raw, "call_9"),)))
     assert error in message.content

@@ -33,5 +33,4 @@ class HelpdeskDomain:
 
     def same_message(self, candidate: Candidate, expected: str, actual: str) -> bool:
         """Whether the user of the help desk takes two messages for the same: question, refusal, or answer."""
-        del candidate  # what a message does to this user depends on its words alone
-        return same_effect(expected, actual)
+        return same_effect(candidate, expected, actual)

@@ -5,18 +5,24 @@ Calls: look-ups by keys that the user gave in one breath.
 A user who says 'order K2041, under nina42@post.example' has named one order twice, and either key finds it. Keys of
 different messages are not taken for the same: the user may have corrected the first.
 
-Messages: what they do to the user. A question gets the next detail whatever its words; a plain statement ends the wish,
-so it has to refuse where the expert refuses, and only there, and to state the days and numbers that the expert states.
+Messages: what they do to the user. One who has something left to tell tells it, whatever the words, unless they refuse
+what the rules forbid, which is the end. At the end a statement has to refuse where the expert refuses, and only there,
+and to state the days and numbers that the expert states.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
+from datetime import date
 
 from pivotrl_core.environments.helpdesk.arguments import TOOLS_BY_NAME, ArgumentError, parse_arguments
-from pivotrl_core.environments.helpdesk.spellings import find_days, mentions
+from pivotrl_core.environments.helpdesk.database import Status
+from pivotrl_core.environments.helpdesk.policy import RETURN_DAYS, TODAY
+from pivotrl_core.environments.helpdesk.spellings import canonical_date, find_days, mentions
 from pivotrl_core.environments.helpdesk.user import Intent, refuses, understand
-from pivotrl_core.types import Candidate, Role, ToolCall
+from pivotrl_core.types import Candidate, Json, Message, Role, ToolCall
 
 _NUMBER = re.compile(r"(?<![\w-])\d+(?![\w-])")
 
@@ -35,17 +41,37 @@ def same_lookup(candidate: Candidate, expected: ToolCall, actual: ToolCall) -> b
     return all(mentions(source, str(value)) for value in given.values())
 
 
-def same_effect(expected: str, actual: str) -> bool:
-    """Whether the user takes both messages for the same. Never raises."""
+def same_effect(candidate: Candidate, expected: str, actual: str) -> bool:
+    """Whether the user takes both messages for the same at this state. Never raises."""
     # Where the expert closes, the user may still have something to tell that 'not found' would be a question for.
-    intent = understand(expected, missing=True)
-    if understand(actual, missing=True) is not intent:
-        return False
-    if intent is not Intent.CLOSE:
-        return True
+    wanted, given = (understand(text, missing=True) for text in (expected, actual))
+    if wanted is Intent.ASK:
+        return given is Intent.ASK or (given is Intent.CLOSE and not (refuses(actual) and _may_refuse(candidate)))
+    if given is not wanted or wanted is not Intent.CLOSE:
+        return given is wanted
     if refuses(expected) or refuses(actual):
         return refuses(expected) and refuses(actual)
     return _facts(expected) <= _facts(actual)
+
+
+def _may_refuse(candidate: Candidate) -> bool:
+    """Whether the user might accept a refusal: no order was found yet, or the rules forbid something about it."""
+    found = next((order for message in reversed(candidate.state) if (order := _order(message))), {})
+    if found.get("status") == Status.DELIVERED:
+        delivered = canonical_date(str(found.get("delivered")))
+        return delivered is None or (date.fromisoformat(TODAY) - date.fromisoformat(delivered)).days > RETURN_DAYS
+    return found.get("status") != Status.PENDING
+
+
+def _order(message: Message) -> Mapping[str, Json]:
+    """The order that a look-up's result shows, empty where the message is none."""
+    if message.role is not Role.TOOL:
+        return {}
+    try:
+        value = json.loads(message.content)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) and "status" in value else {}
 
 
 def _facts(text: str) -> set[str]:

@@ -1,5 +1,8 @@
 """The scripted user: tells one detail when asked, moves to the next wish when told that one is done, then ends.
 
+A user who has something left to tell does not take a statement for the end, contests a refusal that the rules do not
+ask for, and asks again where a question was not answered; but cannot see whether what is said to be done was done.
+
 Deterministic, needs no language model, and answers any text. What the agent's text does is read off by `intent_of`:
 questions win over statements, so that a closing question ("Anything else?") is looked for first.
 """
@@ -10,8 +13,8 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pivotrl_core.environments.helpdesk.scenario import Detail, Scenario, Topic
-from pivotrl_core.environments.helpdesk.wording import EMPTY, WAIT
+from pivotrl_core.environments.helpdesk.scenario import Detail, Scenario, Topic, UserRequest
+from pivotrl_core.environments.helpdesk.wording import EMPTY, INSIST, UNANSWERED, WAIT
 
 MAX_IDLE = 3
 MAX_CHARACTERS = 1000
@@ -63,7 +66,7 @@ class UserState:
 
 
 def intent_of(text: str) -> Intent:
-    """Read the agent's message. A plain statement closes the wish: it was done, answered or refused."""
+    """Read the agent's message. A plain statement offers to close the wish: it was done, answered or refused."""
     words = " ".join(text.lower().replace("\u2019", "'").split())
     if not words:
         return Intent.EMPTY
@@ -94,12 +97,19 @@ def respond(scenario: Scenario, state: UserState, text: str) -> tuple[UserState,
     """The user's reply to a message of the agent's, empty where the episode ends. Only its start is read."""
     missing = _missing(scenario, state)
     intent, words = understand(text, bool(missing)), text[:MAX_CHARACTERS].lower()
-    if intent is Intent.CLOSE:
+    if intent is Intent.CLOSE and _accepts(scenario.requests[state.request], bool(missing), words):
         return _next_request(scenario, state)
-    if intent is Intent.ASK and missing:
+    if intent in (Intent.ASK, Intent.CLOSE) and missing:
         index = next((i for i in missing if _is_about(_details(scenario, state)[i], words)), missing[0])
         return replace(state, told=(*state.told, index), idle=0), _details(scenario, state)[index].text
     return _idle(scenario, state, intent, words)
+
+
+def _accepts(request: UserRequest, missing: bool, words: str) -> bool:
+    """Whether the user takes a plain statement for the end of this wish."""
+    if refuses(words):
+        return request.refused
+    return not missing and (not request.answers or any(character.isdigit() for character in words))
 
 
 def _details(scenario: Scenario, state: UserState) -> tuple[Detail, ...]:
@@ -128,6 +138,8 @@ def _idle(scenario: Scenario, state: UserState, intent: Intent, words: str) -> t
         return state, EMPTY
     if intent is Intent.WAIT:
         return state, WAIT
+    if intent is Intent.CLOSE:
+        return state, INSIST if refuses(words) else UNANSWERED
     if _YES_NO.search(words):
         return state, scenario.agree
     told = [_details(scenario, state)[index] for index in reversed(state.told)]

@@ -98,3 +98,5 @@ IDLE = ("That is all I know.", "I have nothing more to add.", "I told you everyt
 AGREE = ("Yes, please.", "Yes.", "Yes, go ahead.")
 EMPTY = "Hello? Are you there?"
 WAIT = "Okay."
+INSIST = "Are you sure? It should be possible. Please look again."
+UNANSWERED = "That does not answer my question."
