@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class _Scores(torch.autograd.Function):
         return logprobs_S, entropy_S
 
     @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         grad_logprobs_S, grad_entropy_S = grads
         hidden_SD, head_VD, targets_S, entropy_S = ctx.saved_tensors

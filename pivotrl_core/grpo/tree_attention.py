@@ -35,8 +35,8 @@ class TreeAttention:
     def __init__(self, tiles: Sequence[Tile], dtype: torch.dtype, device: torch.device) -> None:
         self.tiles = tiles
         # On a CPU the backward pass of attention takes three times as long in bf16 as in fp32 (lab log, 2026-11-30).
-        self.dtype = torch.float32 if device.type == "cpu" and dtype == torch.bfloat16 else dtype
-        self.biases = [_bias(tile, self.dtype, device) for tile in tiles]
+        self.compute_dtype = torch.float32 if device.type == "cpu" and dtype == torch.bfloat16 else dtype
+        self.biases = [_bias(tile, self.compute_dtype, device) for tile in tiles]
         self.query_sizes = [len(tile.queries) for tile in tiles]
         # Keys are split once, wherever a range begins or ends: the gradient of a slice is as long as the whole row.
         bounds = sorted({bound for tile in tiles for part in tile.keys for bound in (part.start, part.stop)})
@@ -54,9 +54,9 @@ class TreeAttention:
         scale: float,
     ) -> Float[Tensor, "1 L H D"]:
         """Attention output of every node; differentiable."""
-        queries = torch.split(query.to(self.dtype), self.query_sizes, dim=2)
-        key_pieces = torch.split(keys.to(self.dtype), self.piece_sizes, dim=2)
-        value_pieces = torch.split(values.to(self.dtype), self.piece_sizes, dim=2)
+        queries = torch.split(query.to(self.compute_dtype), self.query_sizes, dim=2)
+        key_pieces = torch.split(keys.to(self.compute_dtype), self.piece_sizes, dim=2)
+        value_pieces = torch.split(values.to(self.compute_dtype), self.piece_sizes, dim=2)
         outputs = [
             scaled_dot_product_attention(
                 own, _join(key_pieces, pieces), _join(value_pieces, pieces), attn_mask=bias, is_causal=tile.causal,

@@ -11,10 +11,13 @@ identical texts always match, an empty message is no answer, surplus calls are n
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Protocol
 
+from pivotrl_core.files import code_digest
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, Verdict, content_id
 from pivotrl_core.verifiers.arguments import decode_arguments
@@ -49,7 +52,9 @@ class ToolCallVerifier:
     def __init__(self, settings: FunctionalSettings | None = None, domain: DomainRules | None = None) -> None:
         self.settings = settings or FunctionalSettings()
         self.domain = domain
-        self.version = f"2-{content_id([asdict(self.settings), domain.name if domain else ''])}"
+        # Stored verdicts are those of the rules as they were written then.
+        rules = [domain.name, code_digest(Path(inspect.getfile(type(domain))).parent)] if domain else []
+        self.version = f"2-{content_id([asdict(self.settings), rules])}"
 
     def verify(self, candidate: Candidate, action: Action) -> Verdict:
         if action.error:

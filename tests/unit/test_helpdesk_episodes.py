@@ -184,11 +184,11 @@ def test_a_refusal_that_no_rule_asks_for_is_contested_and_an_unanswered_question
     read(desk)
     assert desk.say("Sorry, I cannot move it.") == INSIST
     desk.call("schedule_delivery", {"order_id": "K2041", "date": "2026-05-20"})
-    assert desk.say("I was wrong, it is moved.") == ""
+    assert desk.say("I was wrong, it is moved. That cannot be undone.") == ""
     assert success(desk) == 1.0
     desk = start(TOLD_ASK)
     for reply in (UNANSWERED, UNANSWERED, ""):
-        assert desk.say("It is on its way.") == reply
+        assert desk.say("Order K2041 is on its way.") == reply
     assert desk.environment.score().components["ending"] == "user_left"
 
 

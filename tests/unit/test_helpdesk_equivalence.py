@@ -92,7 +92,13 @@ def test_look_ups_by_keys_of_one_message_are_the_same(said, expected, actual, sa
         ("It arrives on 12 May.", "You can expect it on May 12th.", True),
         ("It arrives on 2 May.", "It arrives on 12 May.", False),
         ("It arrives on 12 May.", "It is on its way.", False),
+        ("It arrives on 12 May.", "It arrives on 2026-5-12.", True),
+        ("It arrives on 12 May.", "It arrives on 112 May.", False),
+        ("It arrives on 12 May.", "Order K2012 may be late.", False),
         ("The total is 35.", "Order K2041 costs 35 in all.", True),
+        ("The total is 35.", "well " * 300 + "35", False),
+        ("Done, order K2041 is cancelled.", "I found your order and cancelled it. This cannot be undone.", True),
+        ("Done, order K2041 is cancelled.", "Sorry, I couldn't cancel order K2041.", False),
         ("The total is 35.", "The total is 135.", False),
         ("The total is 35.", "It arrives on 12 May.", False),
         ("Order K2041 is updated.", "", False),
@@ -123,8 +129,8 @@ def test_a_refusal_gets_the_next_detail_where_no_rule_forbids_anything(result, s
 
 ALTERNATIVES = (
     "What is the order number?", "Which date would you like?", "Please give me the items.", "One moment, let me look.",
-    "Done.", "It is cancelled. Anything else?", "Sorry, I cannot do that.", "I cannot find it.",
-    "It arrives on 12 May.",
+    "Done.", "It is cancelled. Anything else?", "Sorry, I cannot do that.", "I cannot find it.", "It arrives on 12 May.",
+    "I found the order and changed it.", "I found the order, but I cannot do that.", "Order K2041 is on its way.", "ok " * 400,
 )  # fmt: skip
 
 

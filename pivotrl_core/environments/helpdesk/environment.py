@@ -14,7 +14,7 @@ from pivotrl_core.environments.helpdesk.catalogue import TOOLS
 from pivotrl_core.environments.helpdesk.database import Database, database_from_json, database_to_json
 from pivotrl_core.environments.helpdesk.policy import POLICY
 from pivotrl_core.environments.helpdesk.scenario import Scenario, Write, scenario_from_json
-from pivotrl_core.environments.helpdesk.spellings import mentions
+from pivotrl_core.environments.helpdesk.spellings import canonical_date, find_days, mentions
 from pivotrl_core.environments.helpdesk.tools import run_call
 from pivotrl_core.environments.helpdesk.user import Ending, UserState, refuses, respond
 from pivotrl_core.environments.protocol import Observation, Score, Task
@@ -174,7 +174,12 @@ def _apply(database: Database, seen: frozenset[str], write: Write) -> Database:
 
 def _answers_given(scenario: Scenario, said: tuple[str, ...]) -> bool:
     needed = [request.answers for request in scenario.requests if request.answers]
-    return all(any(mentions(text, answer) for text in said for answer in answers) for answers in needed)
+    return all(any(_states(text, answer) for text in said for answer in answers) for answers in needed)
+
+
+def _states(text: str, answer: str) -> bool:
+    day = canonical_date(answer)
+    return mentions(text, answer) or (day is not None and day in find_days(text)[0])
 
 
 def _refusal_told(scenario: Scenario, said: tuple[str, ...]) -> bool:

@@ -21,7 +21,7 @@ from pivotrl_core.environments.helpdesk.arguments import TOOLS_BY_NAME, Argument
 from pivotrl_core.environments.helpdesk.database import Status
 from pivotrl_core.environments.helpdesk.policy import RETURN_DAYS, TODAY
 from pivotrl_core.environments.helpdesk.spellings import canonical_date, find_days, mentions
-from pivotrl_core.environments.helpdesk.user import Intent, refuses, understand
+from pivotrl_core.environments.helpdesk.user import MAX_CHARACTERS, Intent, refuses, understand
 from pivotrl_core.types import Candidate, Json, Message, Role, ToolCall
 
 _NUMBER = re.compile(r"(?<![\w-])\d+(?![\w-])")
@@ -43,6 +43,7 @@ def same_lookup(candidate: Candidate, expected: ToolCall, actual: ToolCall) -> b
 
 def same_effect(candidate: Candidate, expected: str, actual: str) -> bool:
     """Whether the user takes both messages for the same at this state. Never raises."""
+    expected, actual = expected[:MAX_CHARACTERS], actual[:MAX_CHARACTERS]  # what the user reads
     # Where the expert closes, the user may still have something to tell that 'not found' would be a question for.
     wanted, given = (understand(text, missing=True) for text in (expected, actual))
     if wanted is Intent.ASK:
@@ -55,7 +56,7 @@ def same_effect(candidate: Candidate, expected: str, actual: str) -> bool:
 
 
 def _may_refuse(candidate: Candidate) -> bool:
-    """Whether the user might accept a refusal: no order was found yet, or the rules forbid something about it."""
+    """Whether the user might accept a refusal: no single order was found yet, or a rule forbids something about it."""
     found = next((order for message in reversed(candidate.state) if (order := _order(message))), {})
     if found.get("status") == Status.DELIVERED:
         delivered = canonical_date(str(found.get("delivered")))

@@ -12,9 +12,9 @@ MONTHS = (
 )  # fmt: skip
 
 _MONTH_NUMBERS = {form: i for i, name in enumerate(MONTHS, start=1) for form in (name.lower(), name[:3].lower())}
-_ISO = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
-_DAY_FIRST = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?(?: of)? ([a-z]+)(?:,? (\d{4}))?", re.ASCII)
-_MONTH_FIRST = re.compile(r"([a-z]+) (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?", re.ASCII)
+_ISO = re.compile(r"(?<!\w)(\d{4})-(\d{1,2})-(\d{1,2})(?!\w)", re.ASCII)
+_DAY_FIRST = re.compile(r"(?<!\w)(\d{1,2})(?:st|nd|rd|th)?(?: of)? ([a-z]+)(?:,? (\d{4}))?(?!\w)", re.ASCII)
+_MONTH_FIRST = re.compile(r"(?<!\w)([a-z]+) (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?(?!\w)", re.ASCII)
 
 
 def canonical_date(text: str) -> str | None:

@@ -30,8 +30,12 @@ TOPIC_WORDS: dict[Topic, tuple[str, ...]] = {
 
 _CLOSING_QUESTION = re.compile(r"(any|some)thing (else|more)|else (can )?i (can )?(do|help)|more i can")
 _REQUEST = re.compile(r"\bplease (give|tell|send|share|provide|check)|\blet me know\b|\bi need (your|the|to know)\b")
-_NOT_FOUND = re.compile(r"\b(find|found|exist|match|wrong number)\b")
-_REFUSAL = re.compile(r"\b(cannot|can't|can not|unable|not able|not possible|impossible|not allowed|too late)\b")
+_NOT_FOUND = re.compile(r"(\bno\b|\bnot\b|cannot|n't|\bunable\b)[^.!?]*\b(find|found|exist|match)|\bwrong number\b")
+_REFUSAL = re.compile(
+    r"\b(cannot|can't|can not|couldn't)\b(?! be (undone|reversed|charged))"
+    r"|\b(unable|not able|not possible|isn't possible|impossible|not allowed|too late|against)\b"
+)
+_FIGURE = re.compile(r"(?<!\w)\d")  # not that of an order number
 _WAITING = re.compile(r"\b(let me|one moment|moment please|i will|i'll|checking|hold on|looking)\b")
 _DONE = re.compile(r"\b(done|cancel+ed|changed|updated|booked|moved|set|arrives|returned|cannot|can't)\b")
 _YES_NO = re.compile(r"(^|[.!,] )(do|would|shall|should|is|are|can|may|did)\b[^.!,]*\?")
@@ -67,7 +71,7 @@ class UserState:
 
 def intent_of(text: str) -> Intent:
     """Read the agent's message. A plain statement offers to close the wish: it was done, answered or refused."""
-    words = " ".join(text.lower().replace("\u2019", "'").split())
+    words = _normal(text)
     if not words:
         return Intent.EMPTY
     if _CLOSING_QUESTION.search(words):
@@ -83,14 +87,18 @@ def understand(text: str, missing: bool) -> Intent:
     """What the agent's message does to a user: one who has something left to tell takes 'not found' for a question."""
     text = text[:MAX_CHARACTERS]
     intent = intent_of(text)
-    if intent is Intent.CLOSE and missing and _NOT_FOUND.search(text.lower()):
+    if intent is Intent.CLOSE and missing and _NOT_FOUND.search(_normal(text)):
         return Intent.ASK
     return intent
 
 
 def refuses(text: str) -> bool:
     """Whether the agent's message says that something cannot be done."""
-    return _REFUSAL.search(text.lower().replace("\u2019", "'")) is not None
+    return _REFUSAL.search(_normal(text)) is not None
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.lower().replace("\u2019", "'").split())
 
 
 def respond(scenario: Scenario, state: UserState, text: str) -> tuple[UserState, str]:
@@ -109,7 +117,7 @@ def _accepts(request: UserRequest, missing: bool, words: str) -> bool:
     """Whether the user takes a plain statement for the end of this wish."""
     if refuses(words):
         return request.refused
-    return not missing and (not request.answers or any(character.isdigit() for character in words))
+    return not missing and (not request.answers or _FIGURE.search(words) is not None)
 
 
 def _details(scenario: Scenario, state: UserState) -> tuple[Detail, ...]:
