@@ -25,7 +25,7 @@ class VerdictReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FunctionalSettings:
-    """Thresholds in [0, 1]. `message_threshold` counts where no domain judges messages; None: any that says something."""
+    """Thresholds in [0, 1]. `message_threshold` is for where no domain judges messages; None: any message will do."""
 
     text_threshold: float = 0.8
     message_threshold: float | None = None

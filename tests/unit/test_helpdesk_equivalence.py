@@ -129,8 +129,9 @@ def test_a_refusal_gets_the_next_detail_where_no_rule_forbids_anything(result, s
 
 ALTERNATIVES = (
     "What is the order number?", "Which date would you like?", "Please give me the items.", "One moment, let me look.",
-    "Done.", "It is cancelled. Anything else?", "Sorry, I cannot do that.", "I cannot find it.", "It arrives on 12 May.",
-    "I found the order and changed it.", "I found the order, but I cannot do that.", "Order K2041 is on its way.", "ok " * 400,
+    "Done.", "It is cancelled. Anything else?", "Sorry, I cannot do that.", "I cannot find it.",
+    "It arrives on 12 May.", "I found the order and changed it.", "I found the order, but I cannot do that.",
+    "Order K2041 is on its way.", "ok " * 400,
 )  # fmt: skip
 
 
