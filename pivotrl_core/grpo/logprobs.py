@@ -74,7 +74,7 @@ class _Scores(torch.autograd.Function):
         return logprobs_S, entropy_S
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         grad_logprobs_S, grad_entropy_S = grads
         hidden_SD, head_VD, targets_S, entropy_S = ctx.saved_tensors
