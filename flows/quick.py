@@ -24,11 +24,10 @@ TRAIN: Mapping[str, Any] = {
     "steps": 3,
     "prompts_per_step": 2,
     "group_size": 4,
-    "checkpoint_every": 1,
 }
 EMBEDDED_ONLY = ("source.trajectories", "source.warmup_trajectories")
 METHOD_KEYS: Mapping[str, tuple[str, ...]] = {
-    "sft": ("epochs", "checkpoint_every"),
-    "grpo": ("steps", "prompts_per_step", "group_size", "checkpoint_every"),
-    "e2e": ("steps", "prompts_per_step", "group_size", "checkpoint_every"),
+    "sft": ("epochs",),
+    "grpo": ("steps", "prompts_per_step", "group_size"),
+    "e2e": ("steps", "prompts_per_step", "group_size"),
 }

@@ -108,7 +108,7 @@ class SFTTrain(Section):
     optimiser: OptimiserConfig = OptimiserConfig()
     epochs: PositiveInt = 2
     batch_trajectories: PositiveInt = 4
-    checkpoint_every: PositiveInt = Field(10, description="steps between checkpoints; the clock asks for more")
+    checkpoint_every: PositiveInt = Field(50, description="steps between checkpoints; the clock asks for more")
 
 
 class ClipConfig(Section):
@@ -147,7 +147,7 @@ class PolicyGradient(Section):
     kl: KLConfig = KLConfig()
     entropy_weight: float = Field(0.0, ge=0.0)
     updates_per_step: PositiveInt = Field(1, description="optimiser steps on each batch of rollouts")
-    checkpoint_every: PositiveInt = 10
+    checkpoint_every: PositiveInt = 50
 
 
 class GRPOTrain(PolicyGradient):

@@ -24,7 +24,7 @@ from pivotrl_core.training.saving import load_tensors, save_tensors
 log = logging.getLogger(__name__)
 KEPT = 2
 MIN_SECONDS = 15.0
-MAX_OVERHEAD = 10.0  # a save of s seconds is followed by at least 10 s seconds of work
+MAX_OVERHEAD = 20.0  # by the clock, a save of s seconds is followed by at least 20 s seconds of work
 
 
 @dataclass(slots=True)
