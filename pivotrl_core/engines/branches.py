@@ -159,18 +159,21 @@ class Branches:
     stems: Stems | None = None
     history: Own | None = None
     _hidden: Tensor | None = field(default=None, init=False)
+    _bias: Tensor | None = field(default=None, init=False)
 
     def attend(self, layer: int, query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
         """Attention output [R, w, H, D] for queries [R, H, w, D] and the new keys and values [R, H_kv, w, D]."""
+        self.tail.append(layer, keys, values)
+        if query.shape[2] > 1:
+            return self._attend_many(layer, query, scale)
         rows, heads, width, dim = query.shape
         groups = keys.shape[1]
-        self.tail.append(layer, keys, values)
         grouped = (query * scale).reshape(rows, groups, -1, dim)
         scores = [source.scores(layer, grouped) for source in [self.stems] if source is not None]
         scores += [source.scores(layer, grouped, 0) for source in [self._past()] if source is not None]
         scores.append(self.tail.scores(layer, grouped, width))
         if layer == 0:  # one mask serves all layers of a forward pass
-            self._hidden = self._mask(width, heads // groups)
+            self._hidden = self._mask(width)[:, None]
         assert self._hidden is not None
         together = torch.cat(scores, dim=-1).float().masked_fill_(self._hidden, -torch.inf)
         weights = torch.softmax(together, dim=-1).to(values.dtype)
@@ -182,17 +185,39 @@ class Branches:
             mixed += self.stems.mix(layer, parts.pop())
         return mixed.view(rows, heads, width, dim).transpose(1, 2)
 
+    def _attend_many(self, layer: int, query: Tensor, scale: float) -> Tensor:
+        """The same for several new tokens a row: scores of all pairs would be written and read many times over.
+
+        Here every row gets a copy of what it sees, which costs less than those.
+        """
+        width = query.shape[2]
+        if layer == 0:
+            hidden = self._mask(width)[:, None]
+            self._bias = query.new_zeros(hidden.shape).masked_fill_(hidden, torch.finfo(query.dtype).min)
+        output = torch.nn.functional.scaled_dot_product_attention(
+            query, self._seen("keys", layer, width), self._seen("values", layer, width),
+            attn_mask=self._bias, scale=scale, enable_gqa=True,
+        )  # fmt: skip
+        return output.transpose(1, 2)
+
+    def _seen(self, what: str, layer: int, width: int) -> Tensor:
+        """Keys or values of all segments in their order, row by row [R, H_kv, all, D]."""
+        past = self._past()
+        parts = [getattr(self.stems, what)[layer][self.stems.stem_R]] if self.stems is not None else []
+        parts += [getattr(past, what)[layer][:, :, : past.length]] if past is not None else []
+        parts.append(getattr(self.tail, what)[layer][:, :, : self.tail.length + width])
+        return torch.cat(parts, dim=2)
+
     def _past(self) -> Own | None:
         return self.history if self.history is not None and self.history.length else None
 
-    def _mask(self, width: int, repeats: int) -> Tensor:
-        """What is hidden [R, 1, rep * w, all], over the segments in their order."""
+    def _mask(self, width: int) -> Tensor:
+        """What is hidden [R, w, all], over the segments in their order."""
         parts = [self.stems.hidden()] if self.stems is not None else []
         past = self._past()
         parts += [past.hidden(0)] if past is not None else []
         parts.append(self.tail.hidden(width))
-        wide = torch.cat([part.expand(-1, width, -1) for part in parts], dim=-1)
-        return wide.repeat(1, repeats, 1)[:, None]
+        return torch.cat([part.expand(-1, width, -1) for part in parts], dim=-1)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, everywhere; one that is named twice becomes two."""
