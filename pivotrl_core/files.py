@@ -16,25 +16,32 @@ from typing import Any, BinaryIO
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a binary file that appears at `path`, whole, when the block ends without an error, and not otherwise."""
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A name to write to; the file appears at `path`, whole, when the block ends without an error, not otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(descriptor)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        yield Path(name)
+        _sync(Path(name))
         Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    _sync(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a binary file that appears at `path`, whole, when the block ends without an error, and not otherwise."""
+    with atomic_path(path) as name, name.open("wb") as file:
+        yield file
+
+
+def _sync(place: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    descriptor = os.open(place, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -100,7 +100,7 @@ def _tensors(optimiser: Optimiser) -> dict[str, Tensor]:
     for index, master in enumerate(optimiser.policy.masters):
         tensors[f"master.{index:05d}"] = master
         for name, value in optimiser.adam.state.get(master, {}).items():
-            tensors[f"adam.{index:05d}.{name}"] = torch.as_tensor(value).clone()
+            tensors[f"adam.{index:05d}.{name}"] = torch.as_tensor(value)
     return tensors
 
 

@@ -41,14 +41,18 @@ def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write tensors in name order, with the one metadata key that loaders ask for."""
-    from safetensors.torch import save
+    """Write tensors in name order, with the one metadata key that loaders ask for. Raises OSError where it cannot."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
 
-    from pivotrl_core.files import atomic_file
+    from pivotrl_core.files import atomic_path
 
     ordered = {name: tensors[name].detach().contiguous().cpu() for name in sorted(tensors)}
-    with atomic_file(path) as file:
-        file.write(save(ordered, metadata={"format": "pt"}))
+    with atomic_path(path) as name:  # straight from the tensors' memory: a copy of a checkpoint is gigabytes
+        try:
+            save_file(ordered, name, metadata={"format": "pt"})
+        except SafetensorError as error:  # a full disk, say: told as that of any other file is
+            raise OSError(f"{path}: {error}") from error
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -162,3 +163,14 @@ def test_the_order_of_tensors_makes_no_difference(tmp_path: Path) -> None:
     save_tensors(dict(reversed(tensors.items())), tmp_path / "y")
     assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
     assert all(torch.equal(tensor, tensors[name]) for name, tensor in load_tensors(tmp_path / "x").items())
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_none_and_names_its_place(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))  # stands in for a full disk
+    try:
+        with pytest.raises(OSError, match=str(tmp_path / "x")):
+            save_tensors({"a": torch.zeros(10_000)}, tmp_path / "x")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
