@@ -110,8 +110,8 @@ def _load(optimiser: Optimiser, tensors: dict[str, Tensor]) -> None:
             master.copy_(tensors[f"master.{index:05d}"])
             prefix = f"adam.{index:05d}."
             own = {name.removeprefix(prefix): t.clone() for name, t in tensors.items() if name.startswith(prefix)}
-            # AdamW counts steps on the CPU and keeps its moments beside the parameter.
-            moments = {name: t.to(master.device) if t.dim() else t for name, t in own.items()}
+            # A fused AdamW keeps its moments and its count of steps beside the parameter.
+            moments = {name: t.to(master.device) for name, t in own.items()}
             if moments:
                 optimiser.adam.state[master] = moments
     torch.set_rng_state(tensors["rng"])
