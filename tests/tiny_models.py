@@ -81,7 +81,7 @@ def tiny_model(kind: str, seed: int = 0, vocabulary: int = 320) -> Any:
     torch.manual_seed(seed)
     shape: dict[str, Any] = {
         "vocab_size": vocabulary, "hidden_size": HIDDEN, "intermediate_size": 96, "num_hidden_layers": LAYERS,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 4096,
         "tie_word_embeddings": True, "initializer_range": 0.15, "bos_token_id": None, "eos_token_id": 1,
         "attn_implementation": "sdpa",
     }  # fmt: skip

@@ -57,6 +57,7 @@ class RandomRule(Section):
 
     rule: Literal["random"]
     lambda_diff: Probability = Field(0.6, description="the size is that of the paper's rule at this lambda")
+    lambda_by_domain: dict[str, Probability] = Field(default_factory=dict)
     seed: int = 0
 
 
@@ -161,7 +162,7 @@ class E2ETrain(PolicyGradient):
     """GRPO on whole episodes of an environment, rewarded by success at the end."""
 
     method: Literal["e2e"]
-    max_turns: PositiveInt = 10
+    max_turns: PositiveInt = Field(10, description="an environment may end an episode earlier: the help desk at 10")
 
 
 TrainConfig = Annotated[SFTTrain | GRPOTrain | E2ETrain, Field(discriminator="method")]

@@ -62,7 +62,7 @@ class EvaluateConfig(Section):
 
     split: Literal["validation", "test"] = "test"
     episodes: PositiveInt = Field(100, description="tasks of the embedded domain, each played once per temperature")
-    max_turns: PositiveInt = 10
+    max_turns: PositiveInt = Field(10, description="an environment may end an episode earlier: the help desk at 10")
     max_tokens: PositiveInt = 48
     sampled_temperature: float = Field(1.0, gt=0.0, le=4.0)
     turns: PositiveInt = Field(64, description="held-out turns scored where there is no environment")

@@ -38,6 +38,7 @@ class ChatRenderer:
         self.tool_format = ToolFormat(tool_format)
         self.eos_id = int(tokenizer.eos_token_id)
         self.native_tools = self.tool_format is ToolFormat.HERMES and "tools" in (tokenizer.chat_template or "")
+        self._special = frozenset(int(one) for one in tokenizer.all_special_ids)
         self._encode = lru_cache(maxsize=65536)(self._encode_uncached)
 
     def state_ids(self, messages: Sequence[Message], tools: Sequence[Tool]) -> tuple[int, ...]:
@@ -98,9 +99,12 @@ class ChatRenderer:
     def parse(self, ids: Sequence[int], tools: Sequence[Tool]) -> Action:
         """The action that a policy wrote. A turn that was cut off is malformed: it never reached its end."""
         ended = bool(ids) and ids[-1] == self.eos_id
-        text = self.decode(ids[:-1] if ended else ids)
+        body = ids[:-1] if ended else ids
+        text = self.decode(body)
         if not ended:
             return Action(text=text, error="cut off before the end of the turn")
+        if not self._special.isdisjoint(body):
+            return Action(text=text, error="a special token inside the turn")
         return parse_action(text, self.tool_format, tools)
 
     def decode(self, ids: Sequence[int]) -> str:

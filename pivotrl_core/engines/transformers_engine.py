@@ -22,6 +22,7 @@ from torch import Tensor
 from pivotrl_core.engines.adapters import merged_adapters
 from pivotrl_core.engines.branches import Branches, Own, Stems, StemWriter, branch_attention, check_supported
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig, TokenCount
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import code_digest
 from pivotrl_core.seeding import generator
 from pivotrl_core.types import content_id
@@ -65,9 +66,20 @@ class TransformersEngine:
         self.layers = int(config.num_hidden_layers)
         self.heads = int(config.num_key_value_heads)
         self.dim = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+        self.context_tokens = int(config.max_position_embeddings)
 
     def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[list[Sample]]:
-        """One list per request, in order, with one sample per seed, in order."""
+        """One list per request, in order, with one sample per seed, in order.
+
+        Raises:
+            ConfigError: a state and its continuation are longer than what the model was made for.
+        """
+        longest = max((len(request.prompt_ids) for request in requests), default=0)
+        if longest + sampling.max_tokens > self.context_tokens:
+            raise ConfigError(
+                f"model: its context of {self.context_tokens} tokens cannot hold a prompt of {longest} and "
+                f"{sampling.max_tokens} more; lower data.max_state_tokens or max_tokens"
+            )
         results: list[list[Sample]] = [[] for _ in requests]
         with self.sampling():
             for chunk in _chunks(plan_stems(requests), requests, self.max_rows):

@@ -49,7 +49,10 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class EpisodePlayer:
-    """Plays episodes of one domain in batches of `parallel` conversations."""
+    """Plays episodes of one domain in batches of `parallel` conversations.
+
+    An episode ends where its environment ends it, after `max_turns`, or where the model's context has no room left.
+    """
 
     engine: TransformersEngine
     renderer: ChatRenderer
@@ -91,6 +94,11 @@ class EpisodePlayer:
             appended = [
                 self._answer(seat, episode, reply) if reply is not None else None
                 for seat, episode, reply in zip(seats, episodes, replies, strict=True)
+            ]
+            room = self.engine.context_tokens - self.max_tokens
+            appended = [
+                ids if ids is not None and len(context) + len(ids) <= room else None
+                for ids, context in zip(appended, session.context, strict=True)
             ]
             if all(ids is None for ids in appended):
                 break

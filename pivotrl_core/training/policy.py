@@ -87,12 +87,6 @@ class TrainablePolicy:
         """The causal language model itself, with any adapters inside its layers."""
         return inner_model(self.model)
 
-    def hidden(self, ids_1L: Tensor, positions_1L: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
-        """Hidden states [L, D] after the final norm, of one row."""
-        output = self.inner.model(input_ids=ids_1L, position_ids=positions_1L, attention_mask=mask, use_cache=False)
-        states: Tensor = output.last_hidden_state[0]
-        return states
-
     @property
     def head(self) -> Tensor:
         """The output embedding [V, D]."""

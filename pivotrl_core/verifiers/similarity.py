@@ -5,7 +5,7 @@
 | dated by `format` (date, date-time, time) | the same day, instant or time, however spelt |
 | with `enum`, `const`, `pattern` or another `format`, or one word | the same characters (NFKC, outer space stripped); case counts, but for `format: email, hostname, uuid` and `x-ignore-case` |
 | two to four words (a name) | the same words in any case |
-| five words or more (free text) | the same numbers, and a similarity in [0, 1] that reaches the threshold |
+| five words or more (free text) | the same numbers in the same order, and a similarity in [0, 1] that reaches the threshold |
 
 Identical strings are equal under every rule.
 """  # noqa: E501  (a table row cannot be wrapped)
@@ -36,7 +36,8 @@ _IDENTIFYING = ("enum", "const", "pattern", "format")
 def text_similarity(expected: str, actual: str) -> float:
     """Similarity of two free texts in [0, 1], symmetric: 1 - insertions and deletions / total length, in any case.
 
-    Texts whose numbers differ have similarity 0: one digit is the difference between two orders.
+    Texts whose numbers differ, or stand in another order, have similarity 0: one digit is the difference between two
+    orders, and 'from 3 to 5' is not 'from 5 to 3'.
     """
     first, second = _words(expected), _words(actual)
     if first == second:
@@ -78,7 +79,7 @@ def _words(text: str) -> str:
 
 
 def _numbers(text: str) -> list[str]:
-    return sorted(re.findall(r"\d+", text))
+    return re.findall(r"\d+", text)
 
 
 def is_blank(text: str) -> bool:

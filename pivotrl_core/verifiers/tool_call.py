@@ -54,7 +54,7 @@ class ToolCallVerifier:
         self.domain = domain
         # Stored verdicts are those of the rules as they were written then.
         rules = [domain.name, code_digest(Path(inspect.getfile(type(domain))).parent)] if domain else []
-        self.version = f"2-{content_id([asdict(self.settings), rules])}"
+        self.version = f"3-{content_id([asdict(self.settings), rules])}"
 
     def verify(self, candidate: Candidate, action: Action) -> Verdict:
         if action.error:

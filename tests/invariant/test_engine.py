@@ -333,3 +333,11 @@ def test_weights_are_put_back_where_sampling_fails() -> None:
         TransformersEngine(model, [EOS]).sample(requests([(10**6, 5)]), GREEDY)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert not any(getattr(layer, "merged", False) for layer in model.modules())
+
+
+def test_a_prompt_that_leaves_no_room_in_the_models_context_is_refused() -> None:
+    engine = TransformersEngine(tiny_model("llama"), [1])
+    engine.context_tokens = 12
+    assert engine.sample(requests([tuple(range(2, 10))]), SamplingConfig(1.0, 4))
+    with pytest.raises(ConfigError, match=r"context of 12 tokens cannot hold a prompt of 9 and 4 more"):
+        engine.sample(requests([(2, 3), tuple(range(2, 11))]), SamplingConfig(1.0, 4))

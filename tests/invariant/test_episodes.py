@@ -61,6 +61,18 @@ def test_an_episode_does_not_depend_on_those_played_beside_it(tiny_llama: Path) 
     assert len({ids for _, ids, _, _ in together}) > 5
 
 
+def test_an_episode_ends_where_the_context_has_no_room_for_another_turn(tiny_llama: Path) -> None:
+    one = player(tiny_llama)
+    free = one.play(tasks(4), BOTH, "x", 0)
+    lengths = sorted(len(e.contexts[-1]) for e in free)
+    one.engine.context_tokens = lengths[len(lengths) // 2] + one.max_tokens
+    bound = one.play(tasks(4), BOTH, "x", 0)
+    for short, whole in zip(bound, free, strict=True):
+        fitting = [context for context in whole.contexts if len(context) + one.max_tokens <= one.engine.context_tokens]
+        assert short.contexts == fitting
+    assert any(len(short.contexts) < len(whole.contexts) for short, whole in zip(bound, free, strict=True))
+
+
 def test_the_contexts_are_what_the_policy_would_read_at_each_turn(tiny_llama: Path) -> None:
     one = player(tiny_llama)
     for episode in one.play(tasks(2), [1.0], "x", 0):

@@ -174,3 +174,14 @@ def test_supervised_rows_train_on_every_turn_once_and_on_nothing_else() -> None:
         assert trained == "".join(one.turn_text(candidate.expert) + EOS for candidate in candidates)
     (only_last,) = trajectory_rows(candidates[2:], COMPACT)
     assert COMPACT.decode([only_last.ids[place] for place in only_last.places]) == "Good-bye." + EOS
+
+
+def test_a_special_token_inside_a_turn_is_no_message() -> None:
+    tokenizer = tiny_tokenizer(CHATML)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|other|>"]})
+    one = ChatRenderer(tokenizer, "compact")
+    other = tokenizer.convert_tokens_to_ids("<|other|>")
+    spoken = one.action_ids(SAY)
+    assert one.parse(spoken, TOOLS).error == ""
+    for ids in ((other, one.eos_id), (*spoken[:-1], other, one.eos_id), (one.eos_id, *spoken)):
+        assert one.parse(ids, TOOLS).error == "a special token inside the turn"

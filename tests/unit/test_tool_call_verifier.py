@@ -102,6 +102,13 @@ CASES: list[tuple[str, Any, Any, Any, float]] = [
         0,
     ),
     ("a time of day", {"x": "10:00"}, {"x": "10:00:00"}, {**STRING, "format": "time"}, 1),
+    (
+        "numbers that changed places in a text",
+        {"x": "move the whole order from shelf 3 to shelf 5 today"},
+        {"x": "move the whole order from shelf 5 to shelf 3 today"},
+        STRING,
+        0,
+    ),
     ("a set in another order", {"x": ["a", "b"]}, {"x": ["b", "a"]}, {"type": "array", "uniqueItems": True}, 1),
     ("a set with another member", {"x": ["a", "b"]}, {"x": ["b", "b"]}, {"type": "array", "uniqueItems": True}, 0),
     ("a list in another order", {"x": ["a", "b"]}, {"x": ["b", "a"]}, {"type": "array"}, 0),
