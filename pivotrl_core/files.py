@@ -66,11 +66,11 @@ def read_json(path: Path) -> Any:
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
-    """Write one JSON value a line, atomically. Returns the number of lines."""
+    """Write one JSON value a line, atomically, keys in the order they have. Returns the number of lines."""
     count = 0
     with atomic_file(path) as file:
         for row in rows:
-            file.write(json.dumps(row, sort_keys=True, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")
+            file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")
             count += 1
     return count
 

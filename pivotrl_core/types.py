@@ -21,6 +21,11 @@ def canonical_json(value: Json) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def ordered_json(value: Json) -> str:
+    """The same, but keys stay in their order: for what a policy reads, where another order is another prompt."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def content_id(value: Json) -> str:
     """First 16 hex digits of the SHA-256 of the canonical JSON of `value`."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -82,7 +87,7 @@ class Trajectory:
     @property
     def id(self) -> str:
         """Hash of messages and tools: where a trajectory came from does not change which one it is."""
-        return content_id([messages_to_json(self.messages), tools_to_json(self.tools)])
+        return content_id([messages_to_json(self.messages), ordered_json(tools_to_json(self.tools))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,8 @@ class Candidate:
     @property
     def id(self) -> str:
         """Hash of state, tools and expert action: a turn that two trajectories share has one id."""
-        return content_id([messages_to_json(self.state), tools_to_json(self.tools), message_to_json(self.expert)])
+        tools = ordered_json(tools_to_json(self.tools))
+        return content_id([messages_to_json(self.state), tools, message_to_json(self.expert)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from pivotrl_core.types import (
     Json,
     Split,
     Verdict,
-    canonical_json,
     message_from_json,
     message_to_json,
     messages_to_json,
+    ordered_json,
     tools_from_json,
     tools_to_json,
 )
@@ -86,10 +86,10 @@ def candidate_columns(candidate: Candidate) -> dict[str, Json]:
         "trajectory_id": candidate.trajectory_id,
         "turn_index": candidate.turn_index,
         "split": str(candidate.split),
-        "state": canonical_json(messages_to_json(candidate.state)),
-        "tools": canonical_json(tools_to_json(candidate.tools)),
-        "expert": canonical_json(message_to_json(candidate.expert)),
-        "metadata": canonical_json(dict(candidate.metadata)),
+        "state": ordered_json(messages_to_json(candidate.state)),
+        "tools": ordered_json(tools_to_json(candidate.tools)),
+        "expert": ordered_json(message_to_json(candidate.expert)),
+        "metadata": ordered_json(dict(candidate.metadata)),
     }
 
 
