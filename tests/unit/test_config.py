@@ -80,7 +80,7 @@ def test_the_committed_graph_is_that_of_the_committed_parameters() -> None:
         (with_train(parameters={"kind": "lora", "rnak": 8}), "rnak", "rank"),
         (with_train(kl={"wieght": 0.1}), "wieght", "weight"),
         (with_select(rule="pivots", lamda_diff=0.4), "lamda_diff", "lambda_diff"),
-        (with_select(rule="bootstrap", lambda_by_domain={}), "lambda_by_domain", "lambda_diff"),  # a key of another rule
+        (with_select(rule="bootstrap", lambda_by_domain={}), "lambda_by_domain", "lambda_diff"),  # of another
     ],
 )  # fmt: skip
 def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, Any], key: str, nearest: str) -> None:
