@@ -81,7 +81,9 @@ def test_look_ups_by_keys_of_one_message_are_the_same(said, expected, actual, sa
     ("expected", "actual", "same"),
     [
         ("What is your order number?", "Please tell me the order number.", True),
-        ("What is your order number?", "All done.", True),
+        ("What is your order number?", "All done.", False),
+        ("What is your order number?", "I cannot find that order.", False),
+        ("Which items do you want to return?", "The return is booked.", False),
         ("What is your order number?", "One moment.", False),
         ("Which day suits you?", "Sorry, it has shipped, so I cannot move it.", False),
         ("There is no such order. What is the right number?", "I did not find it.", True),
@@ -107,24 +109,6 @@ def test_look_ups_by_keys_of_one_message_are_the_same(said, expected, actual, sa
 def test_messages_that_the_user_takes_for_the_same_before_an_order_was_found(expected, actual, same):
     candidate = Candidate((Message(Role.USER, "Hello"),), (), Message(Role.ASSISTANT, expected), "t", 1)
     assert VERIFIER.verify(candidate, Action(content=actual)).reward == float(same)
-
-
-@pytest.mark.parametrize(
-    ("result", "same"),
-    [
-        ('{"order": "K2041", "status": "pending"}', True),
-        ('{"order": "K2041", "status": "shipped"}', False),
-        ('{"order": "K2041", "status": "delivered", "delivered": "20 April"}', True),
-        ('{"order": "K2041", "status": "delivered", "delivered": "3 April"}', False),
-        ('{"orders": ["K2041 pending: mug"]}', False),
-        ("not JSON", False),
-        ("[" * 100_000, False),
-    ],
-)
-def test_a_refusal_gets_the_next_detail_where_no_rule_forbids_anything(result, same):
-    candidate = Candidate((Message(Role.TOOL, result),), (), Message(Role.ASSISTANT, "Which day?"), "t", 1)
-    assert DOMAIN.same_message(candidate, "Which day?", "Sorry, I cannot do that.") is same
-    assert DOMAIN.same_message(candidate, "Which day?", "When?")
 
 
 ALTERNATIVES = (

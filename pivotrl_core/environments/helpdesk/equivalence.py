@@ -5,24 +5,20 @@ Calls: look-ups by keys that the user gave in one breath.
 A user who says 'order K2041, under nina42@post.example' has named one order twice, and either key finds it. Keys of
 different messages are not taken for the same: the user may have corrected the first.
 
-Messages: what they do to the user. One who has something left to tell tells it, whatever the words, unless they refuse
-what the rules forbid, which is the end. At the end a statement has to refuse where the expert refuses, and only there,
-and to state the days and numbers that the expert states.
+Messages: what they say to the user. Where the expert asks, a question, of whatever words. A statement may make this
+user tell the next detail too, but rewarded for that, 'it is cancelled' is soon said where a call was due. Where the
+expert closes, a statement that refuses where the expert refuses, and only there, and states the days and numbers that
+the expert states.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from datetime import date
 
 from pivotrl_core.environments.helpdesk.arguments import TOOLS_BY_NAME, ArgumentError, parse_arguments
-from pivotrl_core.environments.helpdesk.database import Status
-from pivotrl_core.environments.helpdesk.policy import RETURN_DAYS, TODAY
-from pivotrl_core.environments.helpdesk.spellings import canonical_date, find_days, mentions
-from pivotrl_core.environments.helpdesk.user import MAX_CHARACTERS, Intent, refuses, understand
-from pivotrl_core.types import Candidate, Json, Message, Role, ToolCall
+from pivotrl_core.environments.helpdesk.spellings import find_days, mentions
+from pivotrl_core.environments.helpdesk.user import MAX_CHARACTERS, Intent, not_found, refuses, understand
+from pivotrl_core.types import Candidate, Role, ToolCall
 
 _NUMBER = re.compile(r"(?<![\w-])\d+(?![\w-])")
 
@@ -42,37 +38,18 @@ def same_lookup(candidate: Candidate, expected: ToolCall, actual: ToolCall) -> b
 
 
 def same_effect(candidate: Candidate, expected: str, actual: str) -> bool:
-    """Whether the user takes both messages for the same at this state. Never raises."""
+    """Whether both messages ask, or both close to the same end. Never raises."""
+    del candidate
     expected, actual = expected[:MAX_CHARACTERS], actual[:MAX_CHARACTERS]  # what the user reads
-    # Where the expert closes, the user may still have something to tell that 'not found' would be a question for.
-    wanted, given = (understand(text, missing=True) for text in (expected, actual))
-    if wanted is Intent.ASK:
-        return given is Intent.ASK or (given is Intent.CLOSE and not (refuses(actual) and _may_refuse(candidate)))
+    wanted = understand(expected, missing=True)
+    # 'I cannot find it' makes a user with something left to tell go on telling: it is no end, and it is the expert's
+    # question only where the expert says so too.
+    given = understand(actual, missing=wanted is not Intent.ASK or not_found(expected))
     if given is not wanted or wanted is not Intent.CLOSE:
         return given is wanted
     if refuses(expected) or refuses(actual):
         return refuses(expected) and refuses(actual)
     return _facts(expected) <= _facts(actual)
-
-
-def _may_refuse(candidate: Candidate) -> bool:
-    """Whether the user might accept a refusal: no single order was found yet, or a rule forbids something about it."""
-    found = next((order for message in reversed(candidate.state) if (order := _order(message))), {})
-    if found.get("status") == Status.DELIVERED:
-        delivered = canonical_date(str(found.get("delivered")))
-        return delivered is None or (date.fromisoformat(TODAY) - date.fromisoformat(delivered)).days > RETURN_DAYS
-    return found.get("status") != Status.PENDING
-
-
-def _order(message: Message) -> Mapping[str, Json]:
-    """The order that a look-up's result shows, empty where the message is none."""
-    if message.role is not Role.TOOL:
-        return {}
-    try:
-        value = json.loads(message.content)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) and "status" in value else {}
 
 
 def _facts(text: str) -> set[str]:

@@ -30,7 +30,9 @@ TOPIC_WORDS: dict[Topic, tuple[str, ...]] = {
 
 _CLOSING_QUESTION = re.compile(r"(any|some)thing (else|more)|else (can )?i (can )?(do|help)|more i can")
 _REQUEST = re.compile(r"\bplease (give|tell|send|share|provide|check)|\blet me know\b|\bi need (your|the|to know)\b")
-_NOT_FOUND = re.compile(r"(\bno\b|\bnot\b|cannot|n't|\bunable\b)[^.!?]*\b(find|found|exist|match)|\bwrong number\b")
+_NOT_FOUND = re.compile(
+    r"(\bno\b|\bnot\b|cannot|n't|\bunable\b)[^.!?]*\b(find|found|exist|match)|\b(no such|wrong number)\b"
+)
 _REFUSAL = re.compile(
     r"\b(cannot|can't|can not|couldn't)\b(?! be (undone|reversed|charged))"
     r"|\b(unable|not able|not possible|isn't possible|impossible|not allowed|too late|against)\b"
@@ -87,9 +89,14 @@ def understand(text: str, missing: bool) -> Intent:
     """What the agent's message does to a user: one who has something left to tell takes 'not found' for a question."""
     text = text[:MAX_CHARACTERS]
     intent = intent_of(text)
-    if intent is Intent.CLOSE and missing and _NOT_FOUND.search(_normal(text)):
+    if intent is Intent.CLOSE and missing and not_found(text):
         return Intent.ASK
     return intent
+
+
+def not_found(text: str) -> bool:
+    """Whether the agent's message says that no such order was found."""
+    return _NOT_FOUND.search(_normal(text)) is not None
 
 
 def refuses(text: str) -> bool:
