@@ -76,7 +76,7 @@ class ToolCallVerifier:
         expected = candidate.expert.content
         if self.domain is not None:
             same = expected == actual or self.domain.same_message(candidate, expected, actual)
-            components["same_effect"] = same
+            components["same_message"] = same
             return _verdict(VerdictReason.ACCEPTED if same else VerdictReason.MESSAGE_DIFFERS, components)
         threshold = self.settings.message_threshold
         if threshold is None:

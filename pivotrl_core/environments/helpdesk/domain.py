@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pivotrl_core.environments.helpdesk.environment import HelpdeskEnvironment
-from pivotrl_core.environments.helpdesk.equivalence import same_effect, same_lookup
+from pivotrl_core.environments.helpdesk.equivalence import same_lookup, same_meaning
 from pivotrl_core.environments.helpdesk.expert import play_expert
 from pivotrl_core.environments.helpdesk.tasks import make_tasks
 from pivotrl_core.environments.protocol import Pool, Task
@@ -33,4 +33,5 @@ class HelpdeskDomain:
 
     def same_message(self, candidate: Candidate, expected: str, actual: str) -> bool:
         """Whether the user of the help desk takes two messages for the same: question, refusal, or answer."""
-        return same_effect(candidate, expected, actual)
+        del candidate
+        return same_meaning(expected, actual)

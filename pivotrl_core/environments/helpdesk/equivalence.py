@@ -37,9 +37,8 @@ def same_lookup(candidate: Candidate, expected: ToolCall, actual: ToolCall) -> b
     return all(mentions(source, str(value)) for value in given.values())
 
 
-def same_effect(candidate: Candidate, expected: str, actual: str) -> bool:
-    """Whether both messages ask, or both close to the same end. Never raises."""
-    del candidate
+def same_meaning(expected: str, actual: str) -> bool:
+    """Whether both messages ask, or both close with the same result. Never raises."""
     expected, actual = expected[:MAX_CHARACTERS], actual[:MAX_CHARACTERS]  # what the user reads
     wanted = understand(expected, missing=True)
     # 'I cannot find it' makes a user with something left to tell go on telling: it is no end, and it is the expert's
