@@ -22,7 +22,7 @@ def canonical_json(value: Json) -> str:
 
 
 def ordered_json(value: Json) -> str:
-    """The same, but keys stay in their order: for what a policy reads, where another order is another prompt."""
+    """Compact JSON with keys in their own order: for what a policy reads, where another order is another prompt."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 

@@ -18,7 +18,7 @@ from jinja2 import TemplateError
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.trajectories.thinking import CLOSE, OPEN
 from pivotrl_core.types import Action, Message, Role, Tool, tools_to_json
-from pivotrl_core.verifiers.formatting import ToolFormat, format_turn, tools_listing
+from pivotrl_core.verifiers.formatting import CLOSE_TAG, OPEN_TAG, ToolFormat, format_turn, tools_listing
 from pivotrl_core.verifiers.parsing import parse_action
 
 THOUGHT = f"{OPEN}\nx\n{CLOSE}\n\nx"  # a turn with thinking, spaced as models write it
@@ -38,7 +38,9 @@ class ChatRenderer:
         self.tool_format = ToolFormat(tool_format)
         self.eos_id = int(tokenizer.eos_token_id)
         self.native_tools = self.tool_format is ToolFormat.HERMES and "tools" in (tokenizer.chat_template or "")
-        self._special = frozenset(int(one) for one in tokenizer.all_special_ids)
+        # Some tokenizers have the marks of thinking and calling as special tokens: those may stand inside a turn.
+        names = set(tokenizer.all_special_tokens) - {OPEN, CLOSE, OPEN_TAG, CLOSE_TAG}
+        self._special = frozenset(tokenizer.convert_tokens_to_ids(sorted(names)))
         self._encode = lru_cache(maxsize=65536)(self._encode_uncached)
 
     def state_ids(self, messages: Sequence[Message], tools: Sequence[Tool]) -> tuple[int, ...]:

@@ -74,12 +74,7 @@ class TransformersEngine:
         Raises:
             ConfigError: a state and its continuation are longer than what the model was made for.
         """
-        longest = max((len(request.prompt_ids) for request in requests), default=0)
-        if longest + sampling.max_tokens > self.context_tokens:
-            raise ConfigError(
-                f"model: its context of {self.context_tokens} tokens cannot hold a prompt of {longest} and "
-                f"{sampling.max_tokens} more; lower data.max_state_tokens or max_tokens"
-            )
+        self.check_room(max((len(request.prompt_ids) for request in requests), default=0), sampling.max_tokens)
         results: list[list[Sample]] = [[] for _ in requests]
         with self.sampling():
             for chunk in _chunks(plan_stems(requests), requests, self.max_rows):
@@ -87,6 +82,14 @@ class TransformersEngine:
                 for row, owner in zip(rows, owners, strict=True):
                     results[owner].append(row.sample())
         return results
+
+    def check_room(self, prompt_tokens: int, max_tokens: int) -> None:
+        """Raise ConfigError where a prompt and its continuation are longer than what the model was made for."""
+        if prompt_tokens + max_tokens > self.context_tokens:
+            raise ConfigError(
+                f"model: its context of {self.context_tokens} tokens cannot hold a prompt of {prompt_tokens} and "
+                f"{max_tokens} more; lower data.max_state_tokens or max_tokens"
+            )
 
     @contextmanager
     def sampling(self) -> Iterator[None]:

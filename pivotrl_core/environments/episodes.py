@@ -81,6 +81,7 @@ class EpisodePlayer:
         seats = [self._open(job.task) for job in jobs]
         episodes = [Episode(job.task, job.temperature) for job in jobs]
         states = [self.renderer.state_ids(seat.messages, seat.environment.tools) for seat in seats]
+        self.engine.check_room(max(map(len, states)), self.max_tokens)
         opening = min(common_prefix(states), min(map(len, states)) - 1)  # a session reads at least one id of each
         samplings = [SamplingConfig(job.temperature, self.max_tokens) for job in jobs]
         session = EpisodeSession(self.engine, states[0][:opening], samplings)

@@ -71,6 +71,9 @@ def test_an_episode_ends_where_the_context_has_no_room_for_another_turn(tiny_lla
         fitting = [context for context in whole.contexts if len(context) + one.max_tokens <= one.engine.context_tokens]
         assert short.contexts == fitting
     assert any(len(short.contexts) < len(whole.contexts) for short, whole in zip(bound, free, strict=True))
+    one.engine.context_tokens = max(len(e.contexts[0]) for e in free) + one.max_tokens - 1
+    with pytest.raises(ConfigError, match="cannot hold a prompt"):
+        one.play(tasks(4), BOTH, "x", 0)
 
 
 def test_the_contexts_are_what_the_policy_would_read_at_each_turn(tiny_llama: Path) -> None:

@@ -10,7 +10,6 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from pivotrl_core.engines.chat import ChatRenderer
@@ -42,7 +41,6 @@ def from_pool(candidates: list[Candidate], folder: Path) -> list[Candidate]:
     write_profile(folder / "profile.parquet", [ProfileRow(one, (Verdict(1.0, "x", {}),), 1.0) for one in read])
     pool = build_pool(read_profile(folder / "profile.parquet"), AllTurns(), candidates=read)
     write_pool(folder / "pool", pool)
-    assert isinstance(pool.rows, pd.DataFrame)
     return [row.candidate for row in read_pool(folder / "pool" / "pool.parquet")]
 
 

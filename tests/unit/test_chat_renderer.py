@@ -185,3 +185,12 @@ def test_a_special_token_inside_a_turn_is_no_message() -> None:
     assert one.parse(spoken, TOOLS).error == ""
     for ids in ((other, one.eos_id), (*spoken[:-1], other, one.eos_id), (one.eos_id, *spoken)):
         assert one.parse(ids, TOOLS).error == "a special token inside the turn"
+
+
+def test_marks_of_thinking_and_calling_may_be_special_tokens() -> None:
+    tokenizer = tiny_tokenizer(CHATML)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<tool_call>", "</tool_call>", "<think>", "</think>"]})
+    one = ChatRenderer(tokenizer, "hermes")
+    assert one.parse(one.action_ids(CALL), TOOLS).tool_calls
+    thought = one.parse((*one.encode("<think>\nhm\n</think>\n\nGood-bye."), one.eos_id), TOOLS)
+    assert (thought.error, thought.content) == ("", "Good-bye.")

@@ -32,6 +32,6 @@ class HelpdeskDomain:
         return same_lookup(candidate, expected, actual)
 
     def same_message(self, candidate: Candidate, expected: str, actual: str) -> bool:
-        """Whether the user of the help desk takes two messages for the same: question, refusal, or answer."""
+        """Whether two messages say the same to the user: both ask, both refuse, or both give the same result."""
         del candidate
         return same_meaning(expected, actual)
