@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from pivotrl_core.config.arms import FullParameters, GRPOTrain, LoRA, OptimiserC
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.transformers_engine import TransformersEngine
-from pivotrl_core.files import file_digest
+from pivotrl_core.files import file_digest, write_jsonl
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.stages.context import MetricsFile
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
@@ -20,7 +21,7 @@ from pivotrl_core.training.pivot_groups import PivotGroups
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.policy_gradient import train_policy_gradient
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
-from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall, Trajectory, Verdict
+from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall, Trajectory, Verdict, tools_to_json
 from tests.tiny_models import COMPUTE
 
 TOOLS = (Tool("find", "Find.", {"type": "object", "properties": {"id": {"type": "string"}}}),)
@@ -116,3 +117,29 @@ class Run:
             policy, optimiser, source, config, 400, Checkpoints(self.scratch), self.recorder()
         )
         return self.finish(policy, progress)
+
+
+def _chat(message: Message) -> dict[str, Any]:
+    row: dict[str, Any] = {"role": str(message.role), "content": message.content}
+    if message.tool_calls:
+        row["tool_calls"] = [
+            {"id": "c1", "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if row["role"] == "tool":
+        row["tool_call_id"] = "c1"
+    return row
+
+
+def pull_toys(root: Path, trajectories: list[Trajectory]) -> None:
+    """Data as a pull leaves them: files of trajectories in OpenAI's chat form."""
+    rows = [
+        {
+            "messages": [_chat(message) for message in one.messages],
+            "tools": [{"type": "function", "function": tool} for tool in tools_to_json(one.tools)],
+        }
+        for one in trajectories
+    ]
+    write_jsonl(root / "data/pulled/train/a.jsonl", rows[:12])
+    (root / "data/pulled/train/b.jsonl").write_text("{broken\n" + "".join(json.dumps(r) + "\n" for r in rows[12:16]))
+    write_jsonl(root / "data/pulled/warmup/w.jsonl", rows[16:])

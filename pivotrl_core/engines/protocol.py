@@ -56,6 +56,12 @@ class TokenCount:
         self.generated += other.generated
         self.turns += other.turns
 
+    def since(self, before: TokenCount) -> TokenCount:
+        """What was added to this count after it was `before`."""
+        return TokenCount(
+            self.prefilled - before.prefilled, self.generated - before.generated, self.turns - before.turns
+        )
+
 
 class Engine(Protocol):
     """Samples continuations. `count` accumulates what was computed since the engine was made.

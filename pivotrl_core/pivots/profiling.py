@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -135,12 +135,9 @@ class Profiler:
             rollouts, tokens = stored
         else:
             cost.computed_blocks += 1
-            before = TokenCount(self.engine.count.prefilled, self.engine.count.generated, self.engine.count.turns)
+            before = replace(self.engine.count)
             rollouts = self._sample(candidates, requests)
-            after = self.engine.count
-            tokens = TokenCount(
-                after.prefilled - before.prefilled, after.generated - before.generated, after.turns - before.turns
-            )
+            tokens = self.engine.count.since(before)
             _write_block(path, rollouts, tokens)
         cost.tokens.add(tokens)
         return rollouts

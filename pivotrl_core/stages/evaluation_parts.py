@@ -1,8 +1,12 @@
-"""The three parts of an evaluation: the domain, the benchmarks, drift. Per-item results are kept."""
+"""The three parts of an evaluation: the domain, the benchmarks, drift. Per-item results are kept.
+
+Whatever the policy writes is measured in portions (see portions.py); drift takes seconds and begins anew.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ import pyarrow as pa
 from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.engines.protocol import Request, SamplingConfig
 from pivotrl_core.environments.episodes import Episode, EpisodePlayer
+from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.evaluation.benchmarks.registry import get_benchmark
 from pivotrl_core.evaluation.drift import (
@@ -20,12 +25,13 @@ from pivotrl_core.evaluation.drift import (
     neutral_sequences,
     score_texts,
 )
-from pivotrl_core.evaluation.protocol import Benchmark
+from pivotrl_core.evaluation.protocol import Benchmark, Item
 from pivotrl_core.evaluation.scoring import score_answers, skip_reason
 from pivotrl_core.pivots.profile_record import read_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.seeding import derive_seed, generator
 from pivotrl_core.stages.context import CANDIDATES, StageContext
+from pivotrl_core.stages.portions import Rows
 from pivotrl_core.stages.subject import Subject
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.trajectories.thinking import split_thinking
@@ -61,8 +67,11 @@ def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
     tasks = domain.tasks(Split(settings.split), settings.episodes, TASK_SEED)
     temperatures = {"greedy": 0.0, "t1": settings.sampled_temperature}
     player = EpisodePlayer(subject.engine, subject.renderer, domain, settings.max_tokens, settings.max_turns)
-    played = player.play(tasks, list(temperatures.values()), "evaluate", subject.seed)
-    rows = [_episode_columns(episode) for episode in played]
+    rows: Rows = []
+    batch = player.parallel // len(temperatures)
+    for start in range(0, len(tasks), batch):
+        play = partial(_episodes, player, tasks[start : start + batch], list(temperatures.values()), subject.seed)
+        rows += subject.portions.rows(f"episodes-{start}", play)
     metrics: dict[str, float | None] = {}
     for name, temperature in temperatures.items():
         own = [row for row in rows if row["temperature"] == temperature]
@@ -72,6 +81,10 @@ def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
         print(f"evaluate: {len(own)} episodes, {name}: success {success:.3f}", flush=True)
     write_table(out / "episodes.parquet", "episodes", EPISODE_SCHEMA, rows)
     return metrics, {"domain": source.domain, "split": settings.split}
+
+
+def _episodes(player: EpisodePlayer, tasks: Sequence[Task], temperatures: Sequence[float], seed: int) -> Rows:
+    return [_episode_columns(episode) for episode in player.play(tasks, temperatures, "evaluate", seed)]
 
 
 def _episode_columns(episode: Episode) -> dict[str, Any]:
@@ -86,26 +99,30 @@ def _episode_columns(episode: Episode) -> dict[str, Any]:
 def _score_turns(context: StageContext, subject: Subject, out: Path) -> Found:
     settings = subject.config.evaluate
     turns = _held_out(context, Split(settings.split), settings.turns)
-    verifier = configured_verifier(subject.config, "functional")
     metrics: dict[str, float | None] = {}
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     for name, temperature in (("greedy", 0.0), ("t1", settings.sampled_temperature)):
-        requests = [
-            Request(
-                turn.id, subject.renderer.state_ids(turn.state, turn.tools), (derive_seed(subject.seed, name, turn.id),)
-            )
-            for turn in turns
-        ]
-        samples = subject.engine.sample(requests, SamplingConfig(temperature, settings.max_tokens))
-        for turn, (sample,) in zip(turns, samples, strict=True):
-            verdict = verifier.verify(turn, subject.renderer.parse(sample.ids, turn.tools))
-            rows.append(
-                {"candidate_id": turn.id, "temperature": temperature, "score": verdict.reward, "reason": verdict.reason}
-            )
-        own = [row["score"] for row in rows if row["temperature"] == temperature]
-        metrics[f"eval/turns/accuracy_{name}"] = sum(own) / len(own) if own else None
+        own = subject.portions.rows(f"turns-{name}", partial(_turns, subject, turns, name, temperature))
+        metrics[f"eval/turns/accuracy_{name}"] = sum(row["score"] for row in own) / len(own) if own else None
+        rows += own
     write_table(out / "turns.parquet", "turns", TURN_SCHEMA, rows)
     return metrics, {"domain": "turns", "split": settings.split}
+
+
+def _turns(subject: Subject, turns: Sequence[Candidate], name: str, temperature: float) -> Rows:
+    verifier = configured_verifier(subject.config, "functional")
+    states = [subject.renderer.state_ids(turn.state, turn.tools) for turn in turns]
+    requests = [
+        Request(turn.id, state, (derive_seed(subject.seed, name, turn.id),))
+        for turn, state in zip(turns, states, strict=True)
+    ]
+    samples = subject.engine.sample(requests, SamplingConfig(temperature, subject.config.evaluate.max_tokens))
+    actions = [subject.renderer.parse(one.ids, turn.tools) for turn, (one,) in zip(turns, samples, strict=True)]
+    verdicts = [verifier.verify(turn, action) for turn, action in zip(turns, actions, strict=True)]
+    return [
+        {"candidate_id": turn.id, "temperature": temperature, "score": verdict.reward, "reason": verdict.reason}
+        for turn, verdict in zip(turns, verdicts, strict=True)
+    ]
 
 
 def _held_out(context: StageContext, split: Split, count: int) -> list[Candidate]:
@@ -117,7 +134,7 @@ def _held_out(context: StageContext, split: Split, count: int) -> list[Candidate
 def measure_benchmarks(context: StageContext, subject: Subject, out: Path) -> Found:
     """Every configured benchmark, greedy; one that cannot be scored here is skipped with its reason."""
     metrics: dict[str, float | None] = {}
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     described: list[dict[str, Any]] = []
     for benchmark in map(get_benchmark, context.config.evaluate.benchmarks):
         items = benchmark.items()[: context.config.evaluate.items]
@@ -126,19 +143,23 @@ def measure_benchmarks(context: StageContext, subject: Subject, out: Path) -> Fo
         if skipped is not None:
             print(f"evaluate: {benchmark.name} skipped: {skipped}", flush=True)
             continue
-        answers = _answers(subject, benchmark, items)
-        scores = score_answers(benchmark, items, answers)
-        rows += [
-            {"benchmark": benchmark.name, "item_id": item.id, "score": score.score, "parsed": score.parsed,
-             "answer": answer, "extracted": score.extracted}
-            for item, answer, score in zip(items, answers, scores, strict=True)
-        ]  # fmt: skip
-        mean = sum(score.score for score in scores) / len(scores)
+        own = subject.portions.rows(benchmark.name, partial(_item_rows, subject, benchmark, items))
+        mean = sum(row["score"] for row in own) / len(own)
         metrics[f"eval/{benchmark.name}/score"] = mean
-        metrics[f"eval/{benchmark.name}/parse_failure_rate"] = sum(not s.parsed for s in scores) / len(scores)
+        metrics[f"eval/{benchmark.name}/parse_failure_rate"] = sum(not row["parsed"] for row in own) / len(own)
         print(f"evaluate: {benchmark.name}: {mean:.3f} (n = {len(items)})", flush=True)
+        rows += own
     write_table(out / "items.parquet", "items", ITEM_SCHEMA, rows)
     return metrics, {"benchmarks": described}
+
+
+def _item_rows(subject: Subject, benchmark: Benchmark, items: Sequence[Item]) -> Rows:
+    answers = _answers(subject, benchmark, items)
+    return [
+        {"benchmark": benchmark.name, "item_id": item.id, "score": score.score, "parsed": score.parsed,
+         "answer": answer, "extracted": score.extracted}
+        for item, answer, score in zip(items, answers, score_answers(benchmark, items, answers), strict=True)
+    ]  # fmt: skip
 
 
 def _answers(subject: Subject, benchmark: Benchmark, items: Sequence[Any]) -> list[str]:

@@ -13,11 +13,15 @@ from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import ADAPTER, load_policy
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.stages.context import BASE, StageContext
+from pivotrl_core.stages.portions import Portions
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A loaded policy, its engine and renderer. `base` is None where the same weights are the base policy."""
+    """A loaded policy, its engine and renderer. `base` is None where the same weights are the base policy.
+
+    `portions` keeps what was measured so far, for the next start where this one is killed.
+    """
 
     config: Config
     arm: str
@@ -26,6 +30,7 @@ class Subject:
     base: Any
     engine: TransformersEngine
     renderer: ChatRenderer
+    portions: Portions
 
     @contextmanager
     def policy_model(self) -> Iterator[Any]:
@@ -54,4 +59,5 @@ def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Su
     base = None if same else load_policy(base_folder, base_folder, config.compute).model
     renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
     engine = TransformersEngine(policy.model, [renderer.eos_id])
-    return Subject(config, arm, seed, policy, base, engine, renderer)
+    portions = Portions(context.scratch / "portions", engine.count)
+    return Subject(config, arm, seed, policy, base, engine, renderer, portions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
-from pivotrl_core.files import file_digest, read_json, read_jsonl, write_json, write_jsonl
+from pivotrl_core.files import file_digest, read_json, read_jsonl, write_json
 from pivotrl_core.stages.candidates import run_candidates
 from pivotrl_core.stages.compare import run_compare
 from pivotrl_core.stages.context import StageContext
@@ -22,8 +21,7 @@ from pivotrl_core.stages.profile import run_profile
 from pivotrl_core.stages.select import run_select
 from pivotrl_core.stages.train import run_train
 from pivotrl_core.stages.warmup import run_warmup
-from pivotrl_core.types import Message, Trajectory, tools_to_json
-from tests.toy_training import toy_trajectories
+from tests.toy_training import pull_toys, toy_trajectories
 
 pytestmark = pytest.mark.usefixtures("deterministic")
 
@@ -55,32 +53,6 @@ def configuration(model: Path, **sections: Any) -> Config:
     return parse_config(plain | sections)
 
 
-def chat(message: Message) -> dict[str, Any]:
-    row: dict[str, Any] = {"role": str(message.role), "content": message.content}
-    if message.tool_calls:
-        row["tool_calls"] = [
-            {"id": "c1", "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in message.tool_calls
-        ]
-    if row["role"] == "tool":
-        row["tool_call_id"] = "c1"
-    return row
-
-
-def pull(root: Path, trajectories: list[Trajectory]) -> None:
-    """Data as a pull leaves them: files of trajectories in OpenAI's chat form."""
-    rows = [
-        {
-            "messages": [chat(message) for message in one.messages],
-            "tools": [{"type": "function", "function": tool} for tool in tools_to_json(one.tools)],
-        }
-        for one in trajectories
-    ]
-    write_jsonl(root / "data/pulled/train/a.jsonl", rows[:12])
-    (root / "data/pulled/train/b.jsonl").write_text("{broken\n" + "".join(json.dumps(r) + "\n" for r in rows[12:16]))
-    write_jsonl(root / "data/pulled/warmup/w.jsonl", rows[16:])
-
-
 def run_chain(root: Path, config: Config) -> StageContext:
     """Every stage in the order of the graph."""
     context = StageContext(config, root, root / "scratch", root / "store", root / "cache", root)
@@ -98,8 +70,9 @@ def run_chain(root: Path, config: Config) -> StageContext:
 
     for key in graph["trains"]:
         policy_of(key)
-    for entry in graph["evaluates"].values():
-        run_evaluate(context, entry["arm"], entry["seed"], entry["policy"])
+    for key, entry in graph["evaluates"].items():
+        stage = StageContext(config, root, root / f"scratch/evaluate-{key}", root / "store", root / "cache", root)
+        run_evaluate(stage, entry["arm"], entry["seed"], entry["policy"])
     run_compare(context)
     return context
 
@@ -114,13 +87,13 @@ def outputs(root: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def chain(tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("first")
-    pull(root, toy_trajectories(20))
+    pull_toys(root, toy_trajectories(20))
     run_chain(root, configuration(tiny_llama))
     return root
 
 
 def test_another_checkout_ends_in_the_same_bytes(chain: Path, tiny_llama: Path, tmp_path: Path) -> None:
-    pull(tmp_path / "another/place", toy_trajectories(20))
+    pull_toys(tmp_path / "another/place", toy_trajectories(20))
     run_chain(tmp_path / "another/place", configuration(tiny_llama))
     assert outputs(tmp_path / "another/place") == outputs(chain)
 
@@ -224,7 +197,7 @@ def test_a_killed_stage_carries_on_to_the_same_files(
     for arm in ("sft", "all-turns"):
         sections["arms"][arm]["train"]["checkpoint_every"] = 1
     config = parse_config(sections)
-    pull(tmp_path, toy_trajectories(20))
+    pull_toys(tmp_path, toy_trajectories(20))
     context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache", tmp_path)
     run_warmup(context)
     run_candidates(context)
@@ -247,7 +220,7 @@ def test_a_killed_stage_carries_on_to_the_same_files(
 
 def test_without_warm_up_the_base_policy_is_a_pointer(tiny_llama: Path, tmp_path: Path) -> None:
     config = configuration(tiny_llama, warmup={"epochs": 0})
-    pull(tmp_path, toy_trajectories(20))
+    pull_toys(tmp_path, toy_trajectories(20))
     context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache", tmp_path)
     write_json(tmp_path / "data/pulled/model.json", {"kind": "folder", "path": str(tiny_llama), "digest": "d1"})
     run_warmup(context)

@@ -1,0 +1,92 @@
+"""An evaluation that was killed goes on from the portions it had measured, and ends in the same bytes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pivotrl_core.config.loading import parse_config
+from pivotrl_core.config.tree import Config
+from pivotrl_core.files import file_digest
+from pivotrl_core.stages.candidates import run_candidates
+from pivotrl_core.stages.context import StageContext
+from pivotrl_core.stages.evaluate import run_evaluate
+from pivotrl_core.stages.portions import Portions, Rows
+from tests.toy_training import pull_toys, toy_trajectories
+
+pytestmark = pytest.mark.usefixtures("deterministic")
+
+EMBEDDED = {"kind": "embedded", "domain": "helpdesk"}
+FOLDER = {"kind": "folder", "path": "unused: the data are pulled already"}
+EPISODES = 70  # 64 tasks at two temperatures are played at once
+BENCHMARKS = ["ifbench", "mmlu-pro"]
+
+
+def configuration(model: Path, source: dict[str, str]) -> Config:
+    return parse_config({
+        "model": {"kind": "folder", "path": str(model)},
+        "source": source,
+        "data": {"validation_share": 0.3, "test_share": 0.3},
+        "compute": {"threads": 1, "dtype": "float32"},
+        "evaluate": {
+            "episodes": EPISODES, "max_turns": 1, "max_tokens": 3, "turns": 4, "items": 2, "drift_texts": 2,
+            "benchmarks": BENCHMARKS,
+        },
+        "arms": {"base": {}},
+    })  # fmt: skip
+
+
+def context(root: Path, config: Config) -> StageContext:
+    return StageContext(config, root, root / "scratch", root / "store", root / "cache", root)
+
+
+def evaluate(root: Path, config: Config) -> dict[str, str]:
+    """Digests of what an evaluation leaves, but for its seconds."""
+    run_evaluate(context(root, config), "base", 0, "models/base")
+    return {path.name: file_digest(path) for path in sorted((root / "reports/evaluate/base-0").iterdir())}
+
+
+@pytest.mark.parametrize(
+    ("source", "portions"),
+    [
+        (EMBEDDED, ["episodes-0", "episodes-64", "ifbench-embedded", "mmlu-pro-embedded"]),
+        (FOLDER, ["turns-greedy", "turns-t1", "ifbench-embedded", "mmlu-pro-embedded"]),
+    ],
+    ids=["episodes", "held-out turns"],
+)
+def test_a_killed_evaluation_equals_an_undisturbed_one(
+    source: dict[str, str], portions: list[str], tmp_path: Path, tiny_llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = configuration(tiny_llama, source)
+    pull_toys(tmp_path, toy_trajectories(20))
+    shutil.copytree(tiny_llama, tmp_path / "models/base")
+    run_candidates(
+        StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache", tmp_path)
+    )
+    undisturbed = evaluate(tmp_path, config)
+    shutil.rmtree(tmp_path / "scratch")
+    began: list[str] = []
+    original = Portions.rows
+
+    def rows(self: Portions, name: str, measure: Any) -> Rows:
+        def once() -> Rows:
+            began.append(name)
+            if len(began) % 2 == 0:  # every start finishes one portion and is killed in the next
+                raise KeyboardInterrupt
+            return list(measure())
+
+        return original(self, name, once)
+
+    monkeypatch.setattr(Portions, "rows", rows)
+    for _ in portions[1:]:
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(tmp_path, config)
+    assert evaluate(tmp_path, config) == undisturbed
+    assert began == [portions[0], *(name for one in portions[1:] for name in (one, one))]  # nothing finished is redone
+    kept = sorted(path.stem for path in (tmp_path / "scratch/portions").glob("*.json"))
+    assert kept == sorted(portions)
+    assert json.loads((tmp_path / "scratch/portions" / f"{portions[0]}.json").read_text())["rows"]
