@@ -10,16 +10,15 @@ recurrent layers: `check_supported` refuses those.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface
 
+from pivotrl_core.attention import attention_in_force, register_attention
 from pivotrl_core.errors import ConfigError
 
 ATTENTION = "pivotrl_branches"
@@ -258,12 +257,7 @@ def _attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any
     return branches.attend(module.layer_idx, query, key, value, kwargs["scaling"]), None
 
 
-def _no_mask(*_args: Any, **_kwargs: Any) -> None:
-    """Branches carry their own masks."""
-
-
-AttentionInterface.register(ATTENTION, _attention)
-AttentionMaskInterface.register(ATTENTION, _no_mask)
+register_attention(ATTENTION, _attention)
 
 
 def check_supported(model: Any) -> None:
@@ -280,12 +274,6 @@ def check_supported(model: Any) -> None:
         raise ConfigError(f"model: {config.model_type} changes its scores ({', '.join(changes)}); use another engine")
 
 
-@contextmanager
-def branch_attention(model: Any) -> Iterator[None]:
+def branch_attention(model: Any) -> AbstractContextManager[None]:
     """Let the model attend through branches inside the block."""
-    before = model.config._attn_implementation
-    model.set_attn_implementation(ATTENTION)
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)
+    return attention_in_force(model, ATTENTION)

@@ -6,8 +6,8 @@ transformers that call the attention interface with full causal attention and do
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any
 
@@ -15,9 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface
 
+from pivotrl_core.attention import attention_in_force, register_attention
 from pivotrl_core.grpo.tree_tiles import Tile
 
 ATTENTION = "pivotrl_tree"
@@ -86,20 +85,9 @@ def _attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any
     return tree.attend(query, key, value, kwargs["scaling"]), None
 
 
-def _no_mask(*_args: Any, **_kwargs: Any) -> None:
-    """Tiles carry their own masks."""
+register_attention(ATTENTION, _attention)
 
 
-AttentionInterface.register(ATTENTION, _attention)
-AttentionMaskInterface.register(ATTENTION, _no_mask)
-
-
-@contextmanager
-def tree_attention(model: Any) -> Iterator[None]:
+def tree_attention(model: Any) -> AbstractContextManager[None]:
     """Let the model attend over a prefix tree inside the block, where its forward takes a TreeAttention as `tree`."""
-    before = model.config._attn_implementation
-    model.set_attn_implementation(ATTENTION)
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)
+    return attention_in_force(model, ATTENTION)
