@@ -6,7 +6,7 @@ Hugging Face folder that loads in under a second, and its bytes do not depend on
 
 from __future__ import annotations
 
-import os
+import fcntl
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,21 +18,17 @@ NAME = "smollm2-135m-instruct"
 
 
 def bundled_model(cache: Path) -> Path:
-    """Folder of the converted model under `cache`; converts it where it is not there yet. Safe for two at once."""
+    """Folder of the converted model under `cache`; converts it where it is not there yet. A second process waits."""
     target = cache / NAME
-    if (target / "config.json").exists():
-        return target
-    staging = cache / f".{NAME}.{os.getpid()}"
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.mkdir(parents=True)
-    try:
-        _convert(_gguf_file(), staging)
-        staging.rename(target)
-    except OSError:
-        if not (target / "config.json").exists():  # else: another process was faster, and its result is the same
-            raise
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f".{NAME}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process, however that ends
+        if not target.exists():
+            staging = cache / f".{NAME}.staging"
+            shutil.rmtree(staging, ignore_errors=True)  # of a conversion that was killed
+            staging.mkdir()
+            _convert(_gguf_file(), staging)
+            staging.rename(target)
     return target
 
 
