@@ -66,7 +66,7 @@ class HubSource(Section):
     kind: Literal["hub"]
     repo: str
     revision: str
-    patterns: tuple[str, ...] = ("*.jsonl", "*.json")
+    patterns: tuple[str, ...] = ("*.jsonl", "*.json", "*.jsonl.gz", "*.json.gz")
 
 
 TrajectorySource = Annotated[EmbeddedSource | FolderSource | S3Source | HubSource, Field(discriminator="kind")]

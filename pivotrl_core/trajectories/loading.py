@@ -14,7 +14,8 @@ from pivotrl_core.trajectories.rows import Row, read_rows
 from pivotrl_core.trajectories.validation import Limits, validate
 from pivotrl_core.types import Trajectory
 
-SUFFIXES = (".jsonl", ".json")
+SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+"""How names of trajectory files end; a pull takes the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,10 @@ class Loaded:
 
 
 def trajectory_files(path: Path) -> list[Path]:
-    """The file itself, or every `.jsonl` and `.json` file below a folder, in the order of their names."""
+    """The file itself, or every `.jsonl` and `.json` file (also `.gz`) below a folder, in the order of their names."""
     if path.is_file():
         return [path]
-    return sorted(file for file in path.rglob("*") if file.is_file() and file.suffix in SUFFIXES)
+    return sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(SUFFIXES))
 
 
 def load_trajectories(paths: Iterable[Path], limits: Limits | None = None, max_drop_share: float = 1.0) -> Loaded:
@@ -41,7 +42,7 @@ def load_trajectories(paths: Iterable[Path], limits: Limits | None = None, max_d
         max_drop_share: share of rows that may be dropped, in [0, 1].
 
     Raises:
-        DataError: nothing was read.
+        DataError: nothing was read, or a gzip is broken.
         TooManyDropsError: more rows than that were dropped.
     """
     report = DropReport()

@@ -1,18 +1,28 @@
-"""Rows of a file, one at a time: JSON a line, or one JSON list. What cannot be decoded is a drop in its place."""
+"""Rows of a file, one at a time: JSON a line, or one JSON list. What cannot be decoded is a drop in its place.
+
+A gzip (`.gz`) is unpacked on the way, and no more of it is held than a line may be long, whatever it unpacks to. Rows
+behind a break in it cannot be counted, so a broken one is an error and no drop.
+"""
 
 from __future__ import annotations
 
+import codecs
+import gzip
 import re
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from pivotrl_core.errors import DataError
 from pivotrl_core.trajectories.decoding import decode_json, has_lone_surrogate, nesting_depth
 from pivotrl_core.trajectories.drops import Drop, DropReason
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Json
 
+_PACKED = ".gz"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -25,10 +35,14 @@ class Row:
 
 
 def read_rows(path: Path, limits: Limits) -> Iterator[Row | Drop]:
-    """Rows of one file in order. A `.json` file may hold a list of rows or a single row; all else is JSON a line."""
-    if path.suffix == ".json":
+    """Rows of one file in order. A `.json` file may hold a list of rows or a single row; all else is JSON a line.
+
+    Raises:
+        DataError: a gzip that is broken or cut short, or that unpacks to a longer JSON list than a line may be.
+    """
+    if path.name.removesuffix(_PACKED).endswith(".json"):
         try:
-            value = _decode(path.read_bytes())
+            value = _decode(_whole(path, limits.max_line_bytes))
         except (ValueError, RecursionError):
             pass  # some publish JSON lines under this name
         else:
@@ -36,7 +50,7 @@ def read_rows(path: Path, limits: Limits) -> Iterator[Row | Drop]:
             for index, item in enumerate(values, start=1):
                 yield _bounded(path, Row(index, item), limits, may_hold_surrogates=True)
             return
-    with path.open("rb") as file:
+    with _opened(path) as file:
         for number, line in enumerate(_lines(file, limits.max_line_bytes), start=1):
             if line is None:
                 yield Drop(
@@ -44,6 +58,37 @@ def read_rows(path: Path, limits: Limits) -> Iterator[Row | Drop]:
                 )
             elif line.strip():
                 yield _decode_line(path, number, line, limits)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked where it is a gzip."""
+    with path.open("rb") as file:
+        if path.suffix != _PACKED:
+            yield file
+            return
+        try:
+            yield gzip.GzipFile(fileobj=file)  # type: ignore[misc]
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise DataError(f"{path}: a broken or truncated gzip ({error}); bring the file again, whole") from error
+
+
+def _whole(path: Path, limit: int) -> bytes:
+    """All bytes of a file that may be one value. Of a gzip, whose size says little, at most `limit` are held.
+
+    Raises:
+        ValueError: a gzip with more, so no value to be held at once.
+        DataError: that, and what it begins with is a list.
+    """
+    with _opened(path) as file:
+        if path.suffix != _PACKED:
+            return file.read()
+        data = file.read(limit + 1)
+    if len(data) <= limit:
+        return data
+    if data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
+        raise DataError(f"{path}: a JSON list that unpacks to over {limit} bytes; write JSON a line, as .jsonl.gz")
+    raise ValueError(f"over {limit} bytes")
 
 
 def _lines(file: BinaryIO, limit: int) -> Iterator[bytes | None]:

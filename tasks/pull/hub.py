@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pivotrl_core.errors import ConfigError, TemporaryError
+from pivotrl_core.trajectories.loading import SUFFIXES
 from tasks.pull.folder import FolderOrigin
 from tasks.pull.retry import retry
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-DEFAULT_PATTERNS = ("*.jsonl", "*.jsonl.gz")
+DEFAULT_PATTERNS = tuple(f"*{suffix}" for suffix in SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from pivotrl_core.errors import DataError, TemporaryError
+from pivotrl_core.trajectories.loading import SUFFIXES
 from tasks.pull.manifest import Manifest, PullSplit
 
-SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _OWN_FILES = ("manifest.json", "model.json")  # what a pulled folder itself holds beside data
 _LONGEST_STEM = 120  # bytes; a file system allows 255 bytes a name and we add hash and suffix
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +251,65 @@ def test_a_json_list_is_read_and_a_byte_order_mark_is_no_defect(tmp_path: Path) 
     file.write_text("\ufeff" + json.dumps([GOOD, {"messages": []}], indent=1), encoding="utf-8")
     loaded = load_trajectories([file])
     assert (len(loaded.trajectories), loaded.report.drops[0].line) == (1, 2)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.json.gz"])
+def test_a_gzip_is_read_as_the_file_in_it_with_drops_in_their_places(tmp_path: Path, name: str) -> None:
+    lines = [json.dumps(GOOD), "{", "x" * 5000, json.dumps(chat(USER, ANSWER))]
+    (tmp_path / name).write_bytes(gzip.compress("\n".join(lines).encode()))
+    assert trajectory_files(tmp_path) == [tmp_path / name]
+    report = DropReport()
+    kept = list(iterate_trajectories(trajectory_files(tmp_path), report, Limits(max_line_bytes=2000)))
+    assert [trajectory.source.rpartition("/")[2] for trajectory in kept] == [f"{name}:1", f"{name}:4"]
+    assert [(drop.line, drop.reason) for drop in report.drops] == [
+        (2, DropReason.BROKEN_JSON),
+        (3, DropReason.OVERSIZED_LINE),
+    ]
+    assert inspect_file(tmp_path / name).drops.read == 4
+
+
+def test_a_packed_json_list_is_read_up_to_the_length_of_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "rows.json.gz"
+    file.write_bytes(gzip.compress(json.dumps([GOOD, {"messages": []}]).encode()))
+    loaded = load_trajectories([file])
+    assert (len(loaded.trajectories), loaded.report.drops[0].line) == (1, 2)
+    with pytest.raises(DataError, match=r"rows\.json\.gz: a JSON list that unpacks to over 100 bytes.*\.jsonl\.gz"):
+        load_trajectories([file], Limits(max_line_bytes=100))
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.json.gz"])
+def test_a_gzip_that_unpacks_to_very_much_is_never_held_whole(tmp_path: Path, name: str) -> None:
+    with gzip.open(tmp_path / name, "wb") as out:
+        for _ in range(64):
+            out.write(b"x" * 1_000_000)  # one line of 64 MB in 62 kB
+        out.write(b"\n" + json.dumps(GOOD).encode())
+    tracemalloc.start()
+    loaded = load_trajectories([tmp_path / name], Limits(max_line_bytes=1_000_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (len(loaded.trajectories), loaded.report.by_reason()) == (1, {"oversized_line": 1})
+    assert peak < 8_000_000
+
+
+PACKED = gzip.compress(b"".join(json.dumps(chat(USER, ANSWER, n=i)).encode() + b"\n" for i in range(200)))
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.json.gz"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        PACKED[:-20],
+        PACKED[: len(PACKED) // 2],
+        b"no gzip at all",
+        PACKED + b"more",
+        b"\0".join([PACKED[:60], PACKED[61:]]),
+    ],
+    ids=["without its end", "half of it", "another file", "with an appendix", "with a wrong byte"],
+)
+def test_a_broken_gzip_is_an_error_that_names_the_file(tmp_path: Path, name: str, body: bytes) -> None:
+    (tmp_path / name).write_bytes(body)
+    with pytest.raises(DataError, match=rf"{name}: a broken or truncated gzip"):
+        load_trajectories([tmp_path / name])
 
 
 def test_equal_ids_in_two_files_are_two_rows(tmp_path: Path) -> None:
