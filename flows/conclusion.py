@@ -54,12 +54,13 @@ class Summary:
 
 
 def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outcome]) -> Summary:
-    """Record a finished run, unless it executed nothing and its result is recorded already."""
+    """Record a finished run, unless it executed nothing and its result is recorded already: then MLflow has it too."""
     lock = read_lock(session.root / LOCK_NAME)
     digest = results_digest(lock, outcomes)
     known = _find_recorded(session, digest)
     counts = {one: sum(outcome is one for name, outcome in outcomes.items() if name != "pull") for one in Outcome}
     if known is not None and not counts[Outcome.RAN]:
+        recording.discard()
         return Summary(**{**known, "recorded": False, "executed": 0, "unchanged": counts[Outcome.UNCHANGED],
                           "restored": counts[Outcome.RESTORED]})  # fmt: skip
     table = _table(session.root)

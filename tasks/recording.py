@@ -1,4 +1,4 @@
-"""What a flow run tells MLflow: nothing while nothing executes; then a parent, and a child for each arm and seed.
+"""What a flow run tells MLflow: nothing where nothing executes; else a parent, and a child for each arm and seed.
 
 Curves are passed on while a stage runs; at the end every arm and seed is filled from its reports. MLflow is for people
 and can be rebuilt from the reports, so its failure is told and ends no run.
@@ -64,6 +64,11 @@ class Recording:
         """
         if self._tracker is not None:
             self._guarded("finish", lambda: self._finish(status, table, folder, commit))
+
+    def discard(self) -> None:
+        """Take back what was begun: stages were restored, none executed, and an earlier run has recorded the result."""
+        if self._tracker is not None:
+            self._guarded("discard", lambda: self._tracker.discard_run(self.parent))
 
     def _start(self) -> None:
         from tasks.tracking.tracker import Tracker

@@ -64,6 +64,13 @@ class Tracker:
             self._log_folder(parent, folder)
         self.client.set_terminated(parent, status)
 
+    def discard_run(self, parent: str) -> None:
+        """Delete the parent and its children, as MLflow deletes: gone from view, and there for `mlflow gc`."""
+        for run in self._search(f"tags.`{PARENT_TAG}` = '{parent}'"):
+            self.client.delete_run(run.info.run_id)
+        self.client.set_terminated(parent, "KILLED")
+        self.client.delete_run(parent)
+
     def log_comparison(self, parent: str, report: Mapping[str, Json]) -> None:
         """Each arm's means as metrics `compare/ARM/METRIC` of the parent: runs can be sorted and charted by them."""
         from mlflow.entities import Metric

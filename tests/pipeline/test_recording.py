@@ -44,6 +44,14 @@ def test_a_failed_run_takes_no_numbers_from_reports_of_earlier_runs(recording: R
     assert runs["sft-0"].data.metrics == {"train/loss": 1.0}
 
 
+def test_what_is_discarded_is_out_of_sight(recording: Recording) -> None:
+    recording.follow("train@sft-0", ("reports/train/sft-0",))
+    recording._child("sft-0").log_metrics(0, {"train/loss": 1.0})
+    recording.discard()
+    assert recording.enabled
+    assert _runs(recording) == {}
+
+
 def test_a_registered_model_names_the_kept_model_that_it_started_from(recording: Recording) -> None:
     start = f"{STARTS}/pivotrl-0"
     stages = {

@@ -12,9 +12,12 @@ import pytest
 from flows.chain import ChainFailedError, Plan
 from flows.request import Request
 from flows.session import Session
+from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError
 from tasks.locked import read_lock
 from tasks.repository import RUN_REFS, Repository
+from tasks.settings import find_state
+from tasks.tracking.tracker import PARENT_TAG, Tracker
 
 from .conftest import calls, git, pull_text
 
@@ -29,13 +32,20 @@ def _flow(name: str, **options: Any) -> Callable[..., Any]:
 
     @flow(name=name, flow_run_name="{run_id}", persist_result=False, validate_parameters=False)
     def body(checkout: Path, run_id: str, request: Request) -> Any:
-        return carry_out(name, request, run_id, str(checkout), tracked=False, **options)
+        return carry_out(name, request, run_id, str(checkout), **{"tracked": False, **options})
 
     return body
 
 
 def _pull(**files: str) -> Callable[[Session], None]:
     return lambda session: pull_text(session.root, **files)
+
+
+def _tracked(checkout: Path) -> dict[str, str]:
+    """Parent runs that MLflow shows, with their status."""
+    tracker = Tracker(find_state(checkout).tracking_uri, load_config(checkout / "params.yaml").tracking.experiment)
+    runs = tracker.client.search_runs([tracker.experiment_id])
+    return {run.info.run_name: run.info.status for run in runs if PARENT_TAG not in run.data.tags}
 
 
 def _states(run_id: str) -> dict[str, str]:
@@ -108,7 +118,7 @@ def test_an_override_works_in_a_worktree_and_leaves_the_checkout_alone(checkout:
         pull_text(session.root, a="one")
 
     request = Request({"profile.samples": 4}, quick=False)
-    summary = _flow("run", pull=pull)(checkout, "run-1", request)
+    summary = _flow("run", pull=pull, tracked=True)(checkout, "run-1", request)
     assert summary.executed == 5
     assert seen["root"] == checkout / ".state" / "worktrees" / "run-1"
     assert "changed, not committed" in seen["code"]
@@ -117,8 +127,10 @@ def test_an_override_works_in_a_worktree_and_leaves_the_checkout_alone(checkout:
     assert not (checkout / "dvc.lock").exists()
     assert b"changed, not committed" in (Repository(checkout).read(summary.commit, "dirty.diff") or b"")
     # The cache is shared: the same override again restores everything, and is known as the same result.
-    again = _flow("run", pull=pull)(checkout, "run-2", request)
+    again = _flow("run", pull=pull, tracked=True)(checkout, "run-2", request)
     assert (again.executed, again.recorded, again.run_id) == (0, False, "run-1")
+    assert again.restored > 0
+    assert _tracked(checkout) == {"run-run-1": "FINISHED"}  # what executes nothing adds nothing
 
 
 def test_a_failed_stage_is_told_once_and_the_finished_ones_are_kept(
