@@ -16,14 +16,19 @@ from pivotrl_core.engines.model import POINTER, compute_dtype, prepare_torch
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import read_json, write_json
 from pivotrl_core.grpo.prefix_tree import TargetSequence
+from pivotrl_core.pivots.candidates import iterate_candidates
+from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.models import source_model
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
+from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
+from pivotrl_core.trajectories.drops import Drop, DropReason, DropReport
 from pivotrl_core.trajectories.loading import load_trajectories, trajectory_files
 from pivotrl_core.trajectories.validation import Limits
+from pivotrl_core.types import Split, Trajectory
 
 REPORT = Path("reports/warmup")
 
@@ -54,7 +59,7 @@ def _point_to(context: StageContext, model: Path) -> None:
 def _train(context: StageContext, model: Path) -> None:
     settings = context.config.warmup
     policy = TrainablePolicy(model, model, settings.parameters, context.config.compute, seed=0)
-    rows = _rows(context, ChatRenderer(policy.tokenizer, context.config.data.tool_format))
+    rows, read = _rows(context, ChatRenderer(policy.tokenizer, context.config.data.tool_format))
     plan = SupervisedPlan(
         settings.epochs,
         settings.batch_trajectories,
@@ -79,18 +84,33 @@ def _train(context: StageContext, model: Path) -> None:
     write_report(
         context.path(REPORT / "report.json"), "warmup", final | cost, trained=True, trajectories=len(rows),
         dtype=compute_dtype(context.config.compute),
+        reading={"read": read.read, "kept": read.kept, "by_reason": read.by_reason()},
     )  # fmt: skip
 
 
-def _rows(context: StageContext, renderer: ChatRenderer) -> list[list[TargetSequence]]:
-    data = context.config.data
-    files = trajectory_files(context.path(PULLED / "warmup"))
+def _rows(context: StageContext, renderer: ChatRenderer) -> tuple[list[list[TargetSequence]], DropReport]:
+    """The rows of each trajectory, and the account of what was read; drops are written down before anything trains."""
+    data, folder = context.config.data, context.path(PULLED / "warmup")
+    files = trajectory_files(folder)
     if not files:
         raise DataError("warmup.epochs is above 0 but no warm-up trajectories were pulled; set it to 0 or bring some")
     loaded = load_trajectories(files, Limits(max_argument_bytes=data.max_argument_bytes), data.max_drop_share)
-    from pivotrl_core.pivots.candidates import iterate_candidates
-    from pivotrl_core.types import Split
-
+    read, longest = loaded.report, data.max_state_tokens + data.max_action_tokens
     rows = [trajectory_rows(list(iterate_candidates(one, Split.TRAIN)), renderer) for one in loaded.trajectories]
-    longest = data.max_state_tokens + data.max_action_tokens
-    return [lines for lines in rows if all(len(line.ids) <= longest for line in lines)]
+    lengths = [max(len(line.ids) for line in lines) for lines in rows]
+    pairs = zip(loaded.trajectories, lengths, strict=True)
+    read.drops += [_too_long(one, length, longest) for one, length in pairs if length > longest]
+    read.kept = sum(length <= longest for length in lengths)
+    write_table(context.path(REPORT / "drops.parquet"), "drops", DROP_SCHEMA, row_drops(read.drops, folder))
+    if not read.kept:
+        raise DataError(
+            f"no warm-up trajectory is left of {read.read}: {read.by_reason()}. data.max_state_tokens + "
+            f"data.max_action_tokens is {longest}, the shortest has {min(lengths, default=0)} tokens; raise one of "
+            "them, mend the rows, or set warmup.epochs to 0"
+        )
+    return [lines for lines, length in zip(rows, lengths, strict=True) if length <= longest], read
+
+
+def _too_long(trajectory: Trajectory, length: int, longest: int) -> Drop:
+    file, _, line = trajectory.source.rpartition(":")
+    return Drop(file, int(line), DropReason.TOO_LONG, "", f"{length} tokens, the limit is {longest}")

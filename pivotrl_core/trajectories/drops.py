@@ -35,6 +35,7 @@ class DropReason(StrEnum):
     ORPHAN_TOOL_RESULT = "orphan_tool_result"
     DUPLICATE_ID = "duplicate_id"
     DUPLICATE_CONTENT = "duplicate_content"
+    TOO_LONG = "too_long"
 
 
 REMEDIES: Mapping[DropReason, str] = {
@@ -58,6 +59,7 @@ REMEDIES: Mapping[DropReason, str] = {
     DropReason.ORPHAN_TOOL_RESULT: "put the call that this result answers before it, with the same id",
     DropReason.DUPLICATE_ID: "give each row of a file an id of its own",
     DropReason.DUPLICATE_CONTENT: "nothing to do: the first of the equal rows was kept",
+    DropReason.TOO_LONG: "raise data.max_state_tokens or data.max_action_tokens, or leave the row out",
 }
 
 

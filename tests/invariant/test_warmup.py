@@ -1,0 +1,56 @@
+"""What the warm-up reads: each row of its files is trained on, or a drop that says where it was and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pivotrl_core.config.loading import parse_config
+from pivotrl_core.errors import DataError
+from pivotrl_core.files import read_json, read_jsonl, write_jsonl
+from pivotrl_core.pivots.tables import read_table
+from pivotrl_core.stages.context import StageContext
+from pivotrl_core.stages.warmup import run_warmup
+from tests.toy_training import pull_toys, toy_trajectories
+
+pytestmark = pytest.mark.usefixtures("deterministic")
+
+
+def context_of(model: Path, root: Path, **data: Any) -> StageContext:
+    config = parse_config({
+        "model": {"kind": "folder", "path": str(model)},
+        "source": {"kind": "folder", "path": "unused: the data are pulled already"},
+        "data": data,
+        "compute": {"threads": 1, "dtype": "float32"},
+        "warmup": {"epochs": 1, "batch_trajectories": 2},
+        "arms": {"base": {}},
+    })  # fmt: skip
+    return StageContext(config, root, root / "scratch", root / "store", root / "cache", root)
+
+
+def test_every_row_of_the_warm_up_is_trained_on_or_a_drop_with_its_place(tiny_llama: Path, tmp_path: Path) -> None:
+    pull_toys(tmp_path, toy_trajectories(20))
+    file = tmp_path / "data/pulled/warmup/w.jsonl"
+    rows = read_jsonl(file)
+    rows[1]["messages"][1]["content"] *= 500
+    rows[2]["messages"][1]["role"] = "wizard"
+    write_jsonl(file, rows)
+    run_warmup(context_of(tiny_llama, tmp_path, max_state_tokens=1000, max_drop_share=0.3))
+    drops = read_table(tmp_path / "reports/warmup/drops.parquet", "drops").to_dict("records")
+    assert [(row["kind"], row["place"], row["field"], row["reason"]) for row in drops] == [
+        ("row", "w.jsonl:3", "messages[1].role", "unknown_role"),
+        ("row", "w.jsonl:2", "", "too_long"),
+    ]
+    assert drops[1]["detail"].endswith("the limit is 1128")
+    report = read_json(tmp_path / "reports/warmup/report.json")
+    assert report["trajectories"] == 2
+    assert report["reading"] == {"read": 4, "kept": 2, "by_reason": {"too_long": 1, "unknown_role": 1}}
+
+
+def test_a_warm_up_whose_trajectories_are_all_too_long_says_what_to_raise(tiny_llama: Path, tmp_path: Path) -> None:
+    pull_toys(tmp_path, toy_trajectories(20))
+    wanted = r"'too_long': 4.*max_state_tokens \+ data.max_action_tokens is 20, the shortest has [1-9]\d+ tokens"
+    with pytest.raises(DataError, match=wanted):
+        run_warmup(context_of(tiny_llama, tmp_path, max_state_tokens=10, max_action_tokens=10))
