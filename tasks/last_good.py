@@ -1,7 +1,7 @@
 """Models that a nightly run trains from: those of the last night whose evaluation was good.
 
-The reference policy in force stays `models/base`: it profiles and anchors the KL term, and the kept models are adapters
-on it, so they are offered only while it is the same. In a worktree they lie under `last-good/`, kept by DVC through a
+The reference policy in force stays `models/base`: it profiles and anchors the KL term, and the kept models descend from
+it, so they are offered only while it is the same. In a worktree they lie under `last-good/`, kept by DVC through a
 pointer file that goes into the run's record, so that such a run can be reproduced.
 
 A night that finds no new data starts where the last one started, so that nothing has changed and nothing runs: training

@@ -1,6 +1,7 @@
-"""Arms: one mechanism for the method, its ablations, the sweep and the baselines .
+"""Arms: one mechanism for the method, its ablations, the sweep and the baselines.
 
-An arm without `train` is only evaluated. Each arm has sub-trees of its own; a stage depends on its own sub-tree only.
+The arm `base` is only evaluated; every other one selects and trains. Each arm has sub-trees of its own; a stage depends
+on its own sub-tree only.
 """
 
 from __future__ import annotations

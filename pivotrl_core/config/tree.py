@@ -45,12 +45,12 @@ class Config(Section):
         return self
 
     def _check_arm(self, name: str, arm: Arm) -> None:
-        if (arm.select is None) != (arm.train is None):
-            raise ValueError(f"arms.{name}: 'select' and 'train' go together; give both, or neither (evaluated only)")
-        if arm.train is None:
-            return
         if name == "base":
-            raise ValueError("arms.base: the base arm is only evaluated; give a trained arm another name")
+            if arm.select is not None or arm.train is not None:
+                raise ValueError("arms.base: the base arm is only evaluated; give a trained arm another name")
+            return
+        if arm.select is None or arm.train is None:
+            raise ValueError(f"arms.{name}: 'select' and 'train' go together; give both (only base has neither)")
         start = arm.train.start
         if start == "base":
             return

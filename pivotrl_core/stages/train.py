@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTrain
+from pivotrl_core.config.graph import policy_folder
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
 from pivotrl_core.engines.transformers_engine import TransformersEngine
@@ -29,7 +30,11 @@ LAST = 5  # steps that the final reward is a mean over
 
 
 def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str) -> None:
-    """Write models/ARM/SEED and reports/train/ARM-SEED."""
+    """Write models/ARM/SEED and reports/train/ARM-SEED.
+
+    `start` is a folder: that of the arm's own start, which was profiled and is pi_0, or a descendant of it (a nightly
+    run goes on from the last good model, and pi_0 stays what it was).
+    """
     settings = context.config.arms[arm].train
     if settings is None:
         raise ConfigError(f"arms.{arm}.train is missing")
@@ -40,7 +45,7 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
         candidates = [row.candidate for row in read_pool(context.path(Path("data/pools") / pool / "pool.parquet"))]
         policy = TrainablePolicy(
             context.path(start), context.path(BASE), settings.parameters, context.config.compute,
-            derive_seed(seed, "lora", arm) % 2**31,
+            derive_seed(seed, "lora", arm) % 2**31, context.path(policy_folder(settings.start, seed)),
         )  # fmt: skip
         on_step = _recorder(reports, key)
         checkpoints = Checkpoints(context.scratch / "checkpoints")

@@ -1,7 +1,7 @@
 """A policy that trains: LoRA factors on frozen weights, or all parameters; either way with fp32 master weights.
 
-The reference policy pi_0 of the KL term is the policy that training starts from, which is also the one that was
-profiled: the same model with its adapter off where the adapter is fresh, a frozen copy otherwise.
+The reference policy pi_0 of the KL term is the one that was profiled: the same model with its adapter off where that
+is the base policy, a frozen copy otherwise.
 """
 
 from __future__ import annotations
@@ -36,16 +36,20 @@ class TrainablePolicy:
         parameters: LoRA or all.
         compute: dtype and device of the frozen weights.
         seed: of the fresh LoRA factors.
+        reference: folder of pi_0 where training does not start from it itself, but from a descendant.
     """
 
-    def __init__(self, start: Path, base: Path, parameters: Parameters, compute: ComputeConfig, seed: int) -> None:
+    def __init__(
+        self, start: Path, base: Path, parameters: Parameters, compute: ComputeConfig, seed: int,
+        reference: Path | None = None,
+    ) -> None:  # fmt: skip
         self.compute = compute
-        self.start = start
+        self.pi_0 = reference or start
         self.base = base
         self.kind = parameters.kind
         has_adapter = (start / ADAPTER).exists()
-        self.fresh = isinstance(parameters, LoRA) and not has_adapter
-        if self.fresh and resolve_folder(start) != resolve_folder(base):
+        fresh = isinstance(parameters, LoRA) and not has_adapter
+        if fresh and resolve_folder(start) != resolve_folder(base):
             raise ConfigError(f"{start}: an adapter is relative to the base policy; train all parameters from here")
         loaded = load_model(resolve_folder(base if has_adapter else start), compute)
         self.tokenizer = loaded.tokenizer
@@ -97,12 +101,12 @@ class TrainablePolicy:
     def reference(self) -> Iterator[Any]:
         """The reference policy pi_0, without gradient: its inner model."""
         with torch.no_grad():
-            if self.fresh:
+            if self.kind == "lora" and resolve_folder(self.pi_0) == resolve_folder(self.base):
                 with self.model.disable_adapter():
                     yield self.inner
                 return
             if self._reference is None:
-                self._reference = inner_model(load_policy(self.start, self.base, self.compute).model)
+                self._reference = inner_model(load_policy(self.pi_0, self.base, self.compute).model)
             yield self._reference
 
     def collect_gradients(self) -> None:

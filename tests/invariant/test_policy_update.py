@@ -132,6 +132,21 @@ def test_a_policy_that_starts_from_an_adapter_is_anchored_there(
     assert divergence(policy, groups) > 1e-5
 
 
+@KINDS
+def test_a_policy_that_starts_from_a_descendant_is_anchored_at_the_profiled_one(
+    parameters: LoRA | FullParameters, tiny_llama: Path, tmp_path: Path
+) -> None:
+    # A nightly run trains on from last night's model; pi_0 stays the base policy, which profiled.
+    new_policy(tiny_llama, parameters, moved=0.05).save(tmp_path)
+    policy = TrainablePolicy(tmp_path, tiny_llama, parameters, COMPUTE, seed=3, reference=tiny_llama)
+    base = new_policy(tiny_llama, parameters)
+    groups = sample(base, config())
+    with base.reference() as expected, policy.reference() as found:
+        ids = torch.tensor([groups[0].state_ids])
+        assert torch.equal(found(ids).logits, expected(ids).logits)
+    assert divergence(policy, groups) > 1e-4
+
+
 def test_a_fresh_adapter_on_anything_but_the_base_policy_is_refused(tiny_llama: Path, tmp_path: Path) -> None:
     new_policy(tiny_llama, FULL, moved=0.05).save(tmp_path)
     with pytest.raises(ConfigError, match="relative to the base policy"):

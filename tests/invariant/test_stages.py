@@ -121,6 +121,22 @@ def test_drift_on_no_text_is_no_number(chain: Path, tiny_llama: Path, tmp_path: 
     assert "eval/drift/kl_instructions" not in metrics
 
 
+def test_the_kl_of_a_training_that_goes_on_from_a_descendant_is_to_the_profiled_policy(
+    chain: Path, tiny_llama: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(chain, tmp_path / "chain")
+    root = tmp_path / "chain"
+    anchored = {"select": {"rule": "all"}, "train": GRPO | {"kl": {"weight": 0.1}}}
+    config = configuration(tiny_llama, arms={"base": {}, "all-turns": anchored})
+    first = {}
+    for start in ("models/base", "models/sft/0"):
+        context = StageContext(config, root, root / "fresh" / start, root / "store", root / "cache", root)
+        run_train(context, "all-turns", 0, start, "all-turns")
+        first[start] = read_jsonl(root / "reports/train/all-turns-0/metrics.jsonl")[0]["metrics"]["train/kl"]
+    assert first["models/base"] == pytest.approx(0.0, abs=1e-7)
+    assert first["models/sft/0"] > 1e-6
+
+
 def test_every_stage_leaves_a_report_and_a_timing(chain: Path) -> None:
     names = [
         "reports/warmup", "data/candidates", "data/profiles/base", "data/profiles/sft-0", "data/pools/sft",

@@ -161,10 +161,10 @@ CHAIN = {
     [
         ({"x": {}}, "'base' is missing"),
         ({"base": {"select": PIVOTS, "train": GRPO}}, "only evaluated"),
+        ({"base": {}, "x": {}}, "give both (only base has neither)"),
         ({"base": {}, "x": {"train": GRPO}}, "'select' and 'train' go together"),
         ({"base": {}, "x": {"select": PIVOTS}}, "'select' and 'train' go together"),
         ({"base": {}, "x": {"select": PIVOTS, "train": GRPO | {"start": "y"}}}, "'y' is no trained arm; one of ['x']"),
-        ({"base": {}, "y": {}, "x": {"select": PIVOTS, "train": GRPO | {"start": "y"}}}, "'y' is no trained arm"),
         ({"base": {}, "x": {"select": PIVOTS, "train": GRPO | {"start": "x"}}}, "does not start from base itself"),
         (CHAIN["arms"] | {"sft-pivotrl-0": {"select": PIVOTS, "train": GRPO}}, "a pool of arm 'sft-pivotrl' has this"),
     ],
