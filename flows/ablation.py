@@ -1,26 +1,43 @@
-"""Arms of a sweep, made from those of params.yaml: more values of lambda_diff, the controls, and the baselines.
+"""Arms of a sweep, made from those of the parameters: more values of lambda_diff, the controls, and the baselines.
 
-An arm that params.yaml has already stays as it is there.
+An arm that the parameters have already stays as it is there.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
-from flows.request import section
+from flows.sections import section
 from pivotrl_core.errors import ConfigError
 
 LAMBDAS = (0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Which arms a sweep adds: one for each value of lambda_diff, and whether the controls and baselines too."""
+
+    lambdas: tuple[float, ...] = LAMBDAS
+    controls: bool = True
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """From plain values; missing parts are defaults. Raises ConfigError for an unknown part."""
+        unknown = set(value) - {one.name for one in fields(cls)}
+        if unknown:
+            raise ConfigError(f"request: sweep: unknown part {sorted(unknown)[0]!r}; known: lambdas, controls")
+        return cls(tuple(value.get("lambdas", LAMBDAS)), bool(value.get("controls", True)))
 
 
 def sweep_arms(arms: Mapping[str, Any], lambdas: Sequence[float] = LAMBDAS, controls: bool = True) -> dict[str, Any]:
     """The arms of a sweep.
 
     Args:
-        arms: Those of params.yaml; `pivotrl` is the pattern of all that train by GRPO.
+        arms: Those of the parameters; `pivotrl` is the pattern of all that train by GRPO.
         lambdas: Values of lambda_diff, an arm each (`lambda-04`).
         controls: Also random turns, all turns, exact-match reward, SFT followed by PivotRL, and E2E RL.
     """

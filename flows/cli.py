@@ -72,9 +72,7 @@ def sweep(
     from flows.sweep import sweep_request
 
     base = make_request(trajectories, model, arms, settings or [], quick, params)
-    request = sweep_request(
-        None, base, _numbers(float, lambdas, "--lambdas"), _numbers(int, seeds, "--seeds"), controls
-    )
+    request = sweep_request(base, _numbers(float, lambdas, "--lambdas"), _numbers(int, seeds, "--seeds"), controls)
     _print(launch("sweep", request, as_json))
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from flows import quick
+from flows.ablation import Sweep, sweep_arms
+from flows.sections import section, set_value
 from pivotrl_core.config.stages import WarmupConfig
 from pivotrl_core.errors import ConfigError
 
@@ -24,18 +26,20 @@ NO_WARMUP = "warmup.epochs"
 class Request:
     """Overrides by dotted key, the arms to keep (all where empty), whether sizes shrink to a walk-through.
 
-    `params` names a parameter file to use instead of params.yaml, relative to the checkout.
+    `params` names a parameter file to use instead of params.yaml, relative to the checkout; `sweep` says which arms of
+    a sweep come to those of the parameters.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     arms: tuple[str, ...] = ()
     quick: bool = False
     params: str = ""
+    sweep: Sweep | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether params.yaml is taken as it stands."""
-        return not (self.settings or self.arms or self.quick or self.params)
+        return self == Request()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -46,10 +50,13 @@ class Request:
         """Inverse of `to_json`; missing parts are defaults. Raises ConfigError for an unknown part."""
         unknown = set(value) - {one.name for one in fields(cls)}
         if unknown:
-            raise ConfigError(f"request: unknown part {sorted(unknown)[0]!r}; known: settings, arms, quick, params")
+            raise ConfigError(
+                f"request: unknown part {sorted(unknown)[0]!r}; known: settings, arms, quick, params, sweep"
+            )
+        sweep = value.get("sweep")
         return cls(
             dict(value.get("settings", {})), tuple(value.get("arms", ())), bool(value.get("quick", False)),
-            str(value.get("params", "")),
+            str(value.get("params", "")), None if sweep is None else Sweep.from_json(sweep),
         )  # fmt: skip
 
     def file(self, checkout: Path) -> Path:
@@ -63,17 +70,13 @@ class Request:
     def fit(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """`apply`, with a line for each thing that the request's trajectories cannot have."""
         out = copy.deepcopy(dict(values))
-        # What arms are chosen from, and what decides whether sizes of the embedded domain can shrink, comes first.
+        # What arms are made from, and what decides whether sizes of the embedded domain can shrink, comes first.
         for key in ("source", "arms"):
             if key in self.settings:
                 out[key] = copy.deepcopy(self.settings[key])
-        if self.arms:
-            out["arms"] = _keep_arms(section(out, "arms"), self.arms)
         if self.quick:
             _shrink(out)
-        for key, value in self.settings.items():
-            if key not in ("source", "arms"):
-                set_value(out, key, value)
+        self._put_in(out)
         lines = [] if self.is_plain else _drop_episode_arms(out)
         if self.settings.get(NO_WARMUP) == 0 and _warmup_epochs(values) > 0:
             lines.append(
@@ -81,25 +84,22 @@ class Request:
             )
         return out, lines
 
-
-def section(values: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A section of plain values, empty where there is none. Raises ConfigError where it is no mapping."""
-    found = values.get(key)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise ConfigError(f"{key}: expected a section of keys and values, found {found!r}")
-    return found
-
-
-def set_value(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key, making sections on the way."""
-    *sections, last = key.split(".")
-    for section in sections:
-        inner = values.get(section)
-        values[section] = inner if isinstance(inner, dict) else {}
-        values = values[section]
-    values[last] = value
+    def _put_in(self, out: dict[str, Any]) -> None:
+        """Put settings and a sweep's arms into `out`, and leave out the arms that are not asked for."""
+        known = section(out, "arms")
+        late = [key for key in self.settings if _arm_of(key) not in (None, *known)]  # in an arm that a sweep may make
+        for key, value in self.settings.items():
+            if key not in ("source", "arms", *late):
+                set_value(out, key, value)
+        if self.sweep is not None:  # from arms with everything put in: all are compared at the same settings
+            out["arms"] = sweep_arms(section(out, "arms"), self.sweep.lambdas, self.sweep.controls)
+        for key in late:
+            set_value(out, key, self.settings[key])
+        if self.arms:
+            out["arms"] = _keep_arms(section(out, "arms"), self.arms)
+            for key in late:
+                if _arm_of(key) not in out["arms"]:
+                    raise ConfigError(f"{key}: --arms leaves this arm out; name it there too, or leave this away")
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
@@ -149,6 +149,12 @@ def _drop_episode_arms(values: dict[str, Any]) -> list[str]:
         del arms[name]
     what = ", ".join(dropped)
     return [f"arms left out, because these trajectories have no environment to play in: {what}"] if dropped else []
+
+
+def _arm_of(key: str) -> str | None:
+    """The arm that a dotted key lies in, if it lies in one."""
+    parts = key.split(".")
+    return parts[1] if parts[0] == "arms" and len(parts) > 2 else None
 
 
 def _warmup_epochs(values: Mapping[str, Any]) -> int:

@@ -13,12 +13,12 @@ from flows.request import (
     model_settings,
     parse_setting,
     read_values,
-    section,
     trajectory_settings,
     values_text,
 )
+from flows.sections import section
 from flows.session import load_request
-from flows.sweep import sweep_request
+from flows.sweep import sweep_request, with_arms
 from pivotrl_core.config.loading import config_digest, parse_config
 from pivotrl_core.errors import ConfigError
 
@@ -93,20 +93,61 @@ def test_there_is_no_warm_up_without_trajectories_for_it(tmp_path: Path) -> None
 
 def test_arms_that_play_episodes_are_left_out_where_there_is_no_environment(tmp_path: Path) -> None:
     base = make_request(_folder(tmp_path, "x.jsonl"), "", "", ["warmup.epochs=1"], quick=False)
-    request = sweep_request(PARAMS.parent, base)
+    request = sweep_request(base)
     config, lines = request.fit(read_values(PARAMS))
     arms = parse_config(config).arms
     assert "e2e" not in arms
     assert "sft-pivotrl" in arms
     assert lines == ["arms left out, because these trajectories have no environment to play in: e2e"]
-    assert "e2e" in sweep_request(PARAMS.parent, Request()).apply(read_values(PARAMS))["arms"]
+    assert "e2e" in sweep_request(Request()).apply(read_values(PARAMS))["arms"]
 
 
 def test_a_sweep_can_be_quick_and_chooses_among_its_own_arms() -> None:
-    request = sweep_request(PARAMS.parent, Request(arms=("lambda-04", "e2e"), quick=True))
+    request = sweep_request(Request(arms=("lambda-04", "e2e"), quick=True))
     config = parse_config(request.apply(read_values(PARAMS)))
     assert list(config.arms) == ["base", "lambda-04", "e2e"]
     assert config.arms["e2e"].model_dump()["train"]["steps"] == 3
+
+
+def test_a_sweep_compares_its_arms_at_the_settings_that_were_asked_for() -> None:
+    settings = ["arms.pivotrl.train.steps=5", "arms.sft.train.epochs=7", "arms.lambda-08.train.steps=9"]
+    for quick, group in ((False, 8), (True, 4)):
+        base = make_request(None, "", "", settings, quick=quick)
+        arms = parse_config(sweep_request(base, seeds=[0, 1]).apply(read_values(PARAMS))).arms
+        trains = {name: arm.train.model_dump() for name, arm in arms.items() if arm.train is not None}
+        assert trains.pop("sft")["epochs"] == 7
+        steps = {name: train["steps"] for name, train in trains.items()}
+        assert steps.pop("lambda-08") == 9  # named itself, and a sweep's own arm
+        assert set(steps) >= {"pivotrl", "lambda-04", "random-turns", "all-turns", "exact-reward", "sft-pivotrl", "e2e"}
+        assert set(steps.values()) == {5}
+        assert {train["group_size"] for train in trains.values()} == {group}
+
+
+def test_a_sweep_starts_from_the_arms_and_seeds_that_were_asked_for() -> None:
+    own = "arms={base: {}, pivotrl: {select: {rule: pivots}, train: {method: grpo, steps: 2}}}"
+    request = sweep_request(make_request(None, "", "", [own], quick=False), [0.4], [3, 4], controls=False)
+    config = parse_config(request.apply(read_values(PARAMS)))
+    assert (list(config.arms), config.seeds) == (["base", "pivotrl", "lambda-04"], (3, 4))
+    assert Request.from_json(request.to_json()) == request
+
+
+def test_a_deployed_sweep_without_a_request_has_the_arms_of_the_command() -> None:
+    values = read_values(PARAMS)
+    deployed = with_arms(Request.from_json({}))
+    assert deployed.apply(values) == sweep_request(Request()).apply(values)
+    assert not deployed.is_plain
+    named = Request.from_json({"sweep": {"lambdas": [0.3], "controls": False}})
+    assert list(with_arms(named).apply(values)["arms"]) == ["base", "sft", "pivotrl", "lambda-03"]
+    brought = Request({"arms": values["arms"]})
+    assert with_arms(brought) == brought
+    with pytest.raises(ConfigError, match="unknown part 'lambda'"):
+        Request.from_json({"sweep": {"lambda": [0.3]}})
+
+
+def test_a_setting_of_an_arm_that_is_left_out_or_misspelt_is_refused() -> None:
+    request = make_request(None, "", "sft", ["arms.pivotlr.train.steps=5"], quick=False)
+    with pytest.raises(ConfigError, match=r"arms\.pivotlr\.train\.steps: --arms leaves this arm out"):
+        request.apply(read_values(PARAMS))
 
 
 def test_another_parameter_file_is_taken_in_a_worktree_of_its_own(tmp_path: Path) -> None:
@@ -118,7 +159,7 @@ def test_another_parameter_file_is_taken_in_a_worktree_of_its_own(tmp_path: Path
     assert Request.from_json(request.to_json()) == request
     _, config = load_request(PARAMS.parent, request)
     assert (config.profile.samples, config.profile.max_tokens, list(config.arms)) == (5, 9, ["base", "pivotrl"])
-    _, swept = load_request(PARAMS.parent, sweep_request(PARAMS.parent, request, [0.4]))
+    _, swept = load_request(PARAMS.parent, sweep_request(request, [0.4]))
     assert swept.profile.samples == 5
     assert "lambda-04" in swept.arms
     _, paper = load_request(PARAMS.parent, Request(params="params/paper.yaml"))  # relative to the checkout
