@@ -46,7 +46,7 @@ def pull(source: Source, target: Path, *, prune: bool = False) -> Manifest:
         The manifest, as written. Nothing is written when nothing changed.
 
     Raises:
-        ConfigError: The source cannot work as configured, or holds no data.
+        ConfigError: The source cannot work as configured, or holds no training data.
         DataError: A key is unsafe, or a kept file is damaged and its source is gone.
         TemporaryError: The source failed in a way that may pass.
     """
@@ -62,8 +62,9 @@ def pull(source: Source, target: Path, *, prune: bool = False) -> Manifest:
 def _bring_up_to_date(origin: Origin, target: Path, staging: Path, prune: bool) -> Manifest:
     previous = _previous_manifest(origin, target)
     listing = origin.list_objects(previous)
-    if not listing.objects:
-        raise ConfigError(f"no .jsonl or .json file (also .gz) at {dict(origin.identity)}: check the path or prefix")
+    if all(split_of(item.key) is PullSplit.WARMUP for item in listing.objects):
+        remedy = "check the path or prefix (what lies under warmup/ is for the warm-up alone)"
+        raise ConfigError(f"no .jsonl or .json file (also .gz) to train on at {dict(origin.identity)}: {remedy}")
     for item in listing.objects:
         check_key(item.key)
     kept = _unchanged(previous, listing.objects, target)

@@ -150,6 +150,16 @@ def test_an_emptied_source_never_empties_the_pull(s3_environment, bucket, tmp_pa
     assert texts(tmp_path / "pulled", first) == {"a.jsonl": ROW}
 
 
+@pytest.mark.parametrize("prune", [False, True])
+def test_warm_up_data_that_remain_do_not_hide_an_emptied_source(s3_environment, bucket, tmp_path, prune):
+    put(s3_environment, bucket, a=ROW, **{"warmup/b": ROW})
+    first = pull(S3Source(bucket, "data"), tmp_path / "pulled")
+    s3_environment.client().delete_object(Bucket=bucket, Key="data/a.jsonl")
+    with pytest.raises(ConfigError, match=r"no \.jsonl.* to train on at .*warmup/"):
+        pull(S3Source(bucket, "data"), tmp_path / "pulled", prune=prune)
+    assert texts(tmp_path / "pulled", first) == {"a.jsonl": ROW, "warmup/b.jsonl": ROW}
+
+
 @pytest.mark.parametrize(
     ("name", "value", "remedy"),
     [

@@ -125,5 +125,5 @@ def test_an_unknown_revision_is_a_configuration_error(hub, tmp_path):
 
 def test_patterns_decide_also_where_the_cache_and_the_last_pull_hold_more(hub, tmp_path):
     pull_in_process(COMMIT, tmp_path, HF_ENDPOINT=hub)
-    for patterns, keys in ((("a*",), "a.jsonl"), (("warmup/",), "warmup/b.jsonl")):
+    for patterns, keys in ((("a*",), "a.jsonl"), (("a*", "warmup/"), "a.jsonl warmup/b.jsonl")):
         assert pull_in_process(COMMIT, tmp_path, patterns, HF_ENDPOINT=hub) == f"{COMMIT} {keys}"

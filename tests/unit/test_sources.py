@@ -56,6 +56,19 @@ def test_new_training_files_change_neither_the_model_nor_the_warmup(tmp_path: Pa
     assert all(changed[name] != before[name] for name in before)
 
 
+def test_an_emptied_training_folder_is_an_error_beside_a_warmup_folder_that_is_not(tmp_path: Path) -> None:
+    for name in ("data/a.jsonl", "warm/w.jsonl"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("{}\n")
+    config = _config(source={"kind": "folder", "path": "data", "warmup_path": "warm"})
+    pull_inputs(config, tmp_path / "root", tmp_path)
+    before = _bytes(tmp_path / "root")
+    (tmp_path / "data" / "a.jsonl").unlink()
+    with pytest.raises(ConfigError, match="to train on"):
+        pull_inputs(config, tmp_path / "root", tmp_path, prune=True)
+    assert _bytes(tmp_path / "root") == before
+
+
 def test_a_folder_that_holds_no_model_is_refused(tmp_path: Path) -> None:
     config = _config(
         source={"kind": "embedded", "trajectories": 1, "warmup_trajectories": 0}, model={"kind": "folder", "path": "."}
