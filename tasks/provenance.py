@@ -52,16 +52,20 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The code that a run starts from: commit, and uncommitted changes as a patch. Taken once, at the start."""
+    """The code that a run starts from: commit, and uncommitted changes as a patch. Taken once, at the start.
+
+    `left_out` names untracked files that are not in the patch, because of their size or because they seem to hold keys.
+    """
 
     commit: str
     diff: bytes
+    left_out: tuple[str, ...] = ()
 
 
 def take_snapshot(root: Path) -> Snapshot:
     """Commit and changes of a checkout as they are now."""
     repository = Repository(root)
-    return Snapshot(repository.head(), repository.changes())
+    return Snapshot(repository.head(), repository.changes(), tuple(repository.left_out()))
 
 
 def collect_provenance(root: Path, config: Config, run_id: str, snapshot: Snapshot) -> Provenance:
@@ -114,9 +118,8 @@ def record_run(root: Path, provenance: Provenance, snapshot: Snapshot, stages: M
     files = {name: (root / name).read_bytes() for name in RECORDED if (root / name).is_file()}
     kept = [*report_files(root), *(root / name for name in starts_in(root))]
     files.update({path.relative_to(root).as_posix(): path.read_bytes() for path in kept})
-    files[RUN_NAME] = (
-        canonical_json({**provenance.to_json(), "schema_version": 1, "stages": dict(stages)}) + "\n"
-    ).encode()
+    facts = {"schema_version": 1, "stages": dict(stages), "left_out": list(snapshot.left_out)}
+    files[RUN_NAME] = (canonical_json({**provenance.to_json(), **facts}) + "\n").encode()
     if snapshot.diff:
         files[DIFF_NAME] = snapshot.diff
     mark = " (with uncommitted changes)" if snapshot.diff else ""

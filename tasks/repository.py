@@ -6,6 +6,7 @@ Invariant: the user's branch, index and files are never touched; what needs an i
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,13 @@ RUN_REFS = "refs/pivotrl/runs/"
 # What a run's record keeps beside HEAD's tree anyway; a change of these alone is no change of the code.
 RECORDED = ("params.yaml", "graph.yaml", "dvc.lock")
 _LARGEST_UNTRACKED = 10 << 20  # bytes; a bigger untracked file is data, not code
+# A record is shared with its git repository. Names of files that hold keys; code (.py) is taken whatever its name.
+_HOLDS_KEYS = re.compile(
+    r"""(^|/)(\.env|\.netrc|\.pypirc|\.git-credentials|kubeconfig|id_(rsa|dsa|ecdsa|ed25519))[^/]*$
+    | (credential|secret|passwd|password|api[-_]?key|access[-_]?key|aws[-_]keys?|\btokens?\b)[^/]*$
+    | \.(pem|key|p12|pfx|jks|kdbx)$""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _AUTHOR = {"GIT_AUTHOR_NAME": "pivotrl", "GIT_AUTHOR_EMAIL": "pivotrl@localhost",
            "GIT_COMMITTER_NAME": "pivotrl", "GIT_COMMITTER_EMAIL": "pivotrl@localhost"}  # fmt: skip
 
@@ -75,7 +83,7 @@ class Repository:
     def changes(self) -> bytes:
         """Uncommitted changes as a binary patch against HEAD, untracked files included; empty for a clean tree.
 
-        Left out: ignored files, files that a record keeps anyway (`RECORDED`), untracked files above 10 MiB.
+        Left out: ignored files, files that a record keeps anyway (`RECORDED`), and what `left_out` names.
         """
         with self._temporary_index() as environment:
             self.git("read-tree", "HEAD", environment=environment)
@@ -90,14 +98,25 @@ class Repository:
             # and a patch made by them applies at the wrong place or not at all.
             return self.git("diff-index", "--cached", "--binary", "HEAD", "--", ".", *kept, environment=environment)
 
+    def left_out(self) -> list[str]:
+        """Untracked files that `changes` leaves out: above 10 MiB, or named as files are that hold keys."""
+        with self._temporary_index() as environment:
+            self.git("read-tree", "HEAD", environment=environment)
+            return [name for name in self._untracked(environment) if not self._is_taken(name)]
+
     def _new_files(self, environment: Mapping[str, str]) -> Iterator[str]:
+        return (name for name in self._untracked(environment) if self._is_taken(name))
+
+    def _untracked(self, environment: Mapping[str, str]) -> Iterator[str]:
         """What HEAD does not have and git does not ignore, whether staged or not: the temporary index is HEAD's."""
         listing = self.git("ls-files", "--others", "--exclude-standard", "-z", environment=environment)
-        names = listing.decode("utf-8", "surrogateescape")
-        for name in filter(None, names.split("\0")):
-            path = self.root / name
-            if path.is_symlink() or (path.is_file() and path.stat().st_size <= _LARGEST_UNTRACKED):
-                yield name
+        names = filter(None, listing.decode("utf-8", "surrogateescape").split("\0"))
+        return (name for name in names if (self.root / name).is_symlink() or (self.root / name).is_file())
+
+    def _is_taken(self, name: str) -> bool:
+        path = self.root / name
+        small = path.is_symlink() or path.stat().st_size <= _LARGEST_UNTRACKED
+        return small and (path.suffix == ".py" or not _HOLDS_KEYS.search(name))
 
     @contextmanager
     def _temporary_index(self) -> Iterator[dict[str, str]]:

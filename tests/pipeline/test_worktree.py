@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -68,6 +69,26 @@ def test_a_worktree_has_the_uncommitted_changes_and_parameters_of_its_own(checko
         (root / "program.py").write_text("print('changed in the worktree')\n")
     assert not root.exists()
     assert _everything(checkout) == before
+
+
+def test_large_files_and_files_that_hold_keys_are_not_recorded_but_named(checkout: Path) -> None:
+    for name in ("credentials.json", "aws-keys.sh", "deploy/server.pem", "api_key.txt", ".env.local.txt"):
+        (checkout / name).parent.mkdir(exist_ok=True)
+        (checkout / name).write_text("hunter2")
+    (checkout / "weights.bin").write_bytes(bytes((10 << 20) + 1))
+    for name in ("tokens.py", "tokenizer.json", "monkey.txt", "secretary/notes.md"):
+        (checkout / name).parent.mkdir(exist_ok=True)
+        (checkout / name).write_text("code")
+    snapshot = take_snapshot(checkout)
+    assert b"hunter2" not in snapshot.diff
+    left = {".env.local.txt", "api_key.txt", "aws-keys.sh", "credentials.json", "deploy/server.pem", "weights.bin"}
+    assert set(snapshot.left_out) == left
+    for name in ("tokens.py", "tokenizer.json", "monkey.txt", "secretary/notes.md"):
+        assert f"b/{name}".encode() in snapshot.diff
+    provenance = collect_provenance(checkout, load_config(checkout / "params.yaml"), "run-1", snapshot)
+    commit = record_run(checkout, provenance, snapshot, {})
+    facts = json.loads(Repository(checkout).read(commit, "run.json") or b"")
+    assert set(facts["left_out"]) == left
 
 
 @pytest.mark.parametrize("setting", ["diff.noprefix=true", "diff.context=0", "diff.up.textconv=tr a-z A-Z <"])
