@@ -54,11 +54,12 @@ class BootstrapRule(Section):
 
 
 class RandomRule(Section):
-    """A random choice, of the same size as the pool of the rule `like` would be: the control."""
+    """A random choice, of the size that the pool of the paper's rule with these values has: the control."""
 
     rule: Literal["random"]
     lambda_diff: Probability = Field(0.6, description="the size is that of the paper's rule at this lambda")
     lambda_by_domain: dict[str, Probability] = Field(default_factory=dict)
+    inclusive: bool = Field(False, description="the size counts mu == lambda_diff too")
     seed: int = 0
 
 

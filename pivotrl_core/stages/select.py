@@ -48,7 +48,7 @@ def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
         case arms.BootstrapRule():
             return selection.Bootstrap(settings.lambda_diff, settings.confidence)
         case arms.RandomRule():
-            like = selection.Pivots(settings.lambda_diff, dict(settings.lambda_by_domain))
+            like = selection.Pivots(settings.lambda_diff, dict(settings.lambda_by_domain), settings.inclusive)
             return selection.RandomTurns(like, settings.seed)
         case arms.AllRule():
             return selection.AllTurns()
