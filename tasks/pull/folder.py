@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest
+from pivotrl_core.trajectories.loading import SUFFIXES
 from tasks.pull.manifest import Manifest
 from tasks.pull.origin import Listing, SourceChangedError, SourceObject, is_data_key
 
@@ -51,9 +52,9 @@ class FolderOrigin:
     patterns: tuple[str, ...] = ()
 
     def list_objects(self, _previous: Manifest | None) -> Listing:
-        """Every data file below the folder, in order of its key."""
+        """Every data file below the folder, in order of its key; a single file may bear any name."""
         if self.place.is_file():
-            keys = [self.place.name] if is_data_key(self.place.name) else []
+            keys = [self.place.name] if self.place.name.lower().endswith(SUFFIXES) else []
         else:
             found = (path.relative_to(self.place).as_posix() for path in self.place.rglob("*") if path.is_file())
             keys = sorted(key for key in found if is_data_key(key) and self._is_wanted(key))

@@ -11,7 +11,7 @@ from pivotrl_core.errors import DataError, TemporaryError
 from pivotrl_core.trajectories.loading import SUFFIXES
 from tasks.pull.manifest import Manifest, PullSplit
 
-_OWN_FILES = ("manifest.json", "model.json")  # what a pulled folder itself holds beside data
+_OWN_FILES = ("manifest.json", "model.json", "warmup.json")  # what a pulled folder itself holds beside data
 _LONGEST_STEM = 120  # bytes; a file system allows 255 bytes a name and we add hash and suffix
 
 

@@ -400,10 +400,11 @@ def test_a_folder_is_pulled_by_content_and_its_place_is_told_as_configured(tmp_p
     assert len(read_manifest(tmp_path / "one" / "pulled").files) == 2
 
 
-def test_one_file_is_a_source_too(tmp_path):
-    (tmp_path / "mine.jsonl").write_text(ROW)
-    manifest = pull(FolderSource(str(tmp_path / "mine.jsonl")), tmp_path / "pulled")
-    assert texts(tmp_path / "pulled", manifest) == {"mine.jsonl": ROW}
+@pytest.mark.parametrize("name", ["mine.jsonl", "warmup.json"])
+def test_one_file_is_a_source_too(tmp_path, name):
+    (tmp_path / name).write_text(ROW)
+    manifest = pull(FolderSource(str(tmp_path / name)), tmp_path / "pulled")
+    assert texts(tmp_path / "pulled", manifest) == {name: ROW}
 
 
 def test_a_missing_folder_is_a_configuration_error(tmp_path):

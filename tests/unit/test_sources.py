@@ -69,6 +69,15 @@ def test_an_emptied_training_folder_is_an_error_beside_a_warmup_folder_that_is_n
     assert _bytes(tmp_path / "root") == before
 
 
+def test_what_another_checkout_pulled_is_a_source_of_trajectories_alone(tmp_path: Path) -> None:
+    pull_inputs(_config(source={"kind": "embedded", "trajectories": 2, "warmup_trajectories": 1}), tmp_path, tmp_path)
+    pulled = tmp_path / "data" / "pulled"
+    manifest = pull_inputs(_config(source={"kind": "folder", "path": str(pulled)}), tmp_path / "second", tmp_path)
+    assert [file.origin_key for file in manifest.files] == sorted(
+        path.relative_to(pulled).as_posix() for path in pulled.glob("*/*")
+    )
+
+
 def test_a_folder_that_holds_no_model_is_refused(tmp_path: Path) -> None:
     config = _config(
         source={"kind": "embedded", "trajectories": 1, "warmup_trajectories": 0}, model={"kind": "folder", "path": "."}
