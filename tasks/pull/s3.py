@@ -145,8 +145,12 @@ class S3Origin:
 
     def _part_bytes(self, item: SourceObject) -> int | None:
         """Size of the first part of a multi-part upload, or None where the server or the encryption hides it."""
-        key = self.settings.folder + item.key
-        with translated(self.settings):
-            head = self.client.head_object(Bucket=self.settings.bucket, Key=key, PartNumber=1)
+        head = retry(lambda: self._head_of_first_part(item))
         opaque = head.get("ServerSideEncryption", "AES256") != "AES256" or "SSECustomerAlgorithm" in head
         return None if opaque else int(head["ContentLength"])
+
+    def _head_of_first_part(self, item: SourceObject) -> Mapping[str, Any]:
+        key = self.settings.folder + item.key
+        with translated(self.settings):
+            head: Mapping[str, Any] = self.client.head_object(Bucket=self.settings.bucket, Key=key, PartNumber=1)
+        return head

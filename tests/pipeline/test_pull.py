@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import multiprocessing
 import os
@@ -291,6 +292,28 @@ def test_a_multipart_object_is_verified_by_its_parts(s3_environment, bucket, tmp
     assert manifest.files[0].sha256 == file_digest(big)
     assert manifest.files[0].origin_version == multipart_etag(big, 5 << 20)
     assert manifest.files[0].origin_version.endswith("-3")  # 5 + 5 + 3 MiB
+
+
+def test_a_server_error_while_parts_are_verified_is_tried_again(s3_environment, bucket, tmp_path, monkeypatch):
+    from boto3.s3.transfer import TransferConfig
+    from botocore.awsrequest import AWSResponse
+    from urllib3 import HTTPResponse
+
+    monkeypatch.setattr(retry, "__defaults__", ((0.0, 0.0, 0.0), lambda _: None))
+    (tmp_path / "big.jsonl").write_bytes(os.urandom(6 << 20))
+    parts = TransferConfig(multipart_threshold=5 << 20, multipart_chunksize=5 << 20)
+    s3_environment.client().upload_file(str(tmp_path / "big.jsonl"), bucket, "data/big.jsonl", Config=parts)
+    origin = S3Source(bucket, "data").open()
+    answers = [503, 500]
+
+    def answer(request, **_):  # botocore takes what such a handler returns for the server's answer
+        body = HTTPResponse(io.BytesIO(), preload_content=False)
+        return AWSResponse(request.url, answers.pop(0), {}, body) if answers else None
+
+    origin.client.meta.events.register("before-send.s3.HeadObject", answer)
+    origin.fetch(origin.list_objects(None).objects[0], tmp_path / "fetched")
+    assert answers == []
+    assert file_digest(tmp_path / "fetched") == file_digest(tmp_path / "big.jsonl")
 
 
 @pytest.mark.parametrize("damaged", [False, True])
