@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -120,12 +121,19 @@ def compare_names(a: str, b: str) -> str:
 
 
 def open_ui(port: int) -> None:
-    """Replace this process by MLflow's server on the runs of this checkout."""
+    """Replace this process by MLflow's server on the runs of this checkout, or say which server has them."""
     _, state = _prepare()
+    from tasks.tracking.database import STORE_VARIABLE
+
+    uri = state.tracking_uri
+    if uri.startswith(("http://", "https://")):
+        address = re.sub(r"(?<=://)[^/]*@", "", uri)
+        print(f"the runs are on the MLflow server {address} (MLFLOW_TRACKING_URI): open that; nothing was started here")
+        return
     print(f"MLflow on http://127.0.0.1:{port} (end with Ctrl-C)", flush=True)
-    command = [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
-               "--backend-store-uri", state.tracking_uri]  # fmt: skip
-    os.execv(sys.executable, command)  # noqa: S606 - no shell is meant
+    command = [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    # The address may hold a password, and everybody on the machine can read a command line.
+    os.execve(sys.executable, command, {**os.environ, STORE_VARIABLE: uri})  # noqa: S606 - no shell is meant
 
 
 def collect() -> str:

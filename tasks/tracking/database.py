@@ -18,6 +18,9 @@ from typing import Any
 from pivotrl_core.errors import ConfigError
 
 SQLITE = "sqlite:///"
+STORE_VARIABLE = "MLFLOW_BACKEND_STORE_URI"  # from which `mlflow ui` takes the address, too
+# `mlflow db upgrade` takes the address as an argument alone, and everybody on the machine can read a command line.
+_UPGRADE = f"import os; from mlflow.cli import cli; cli(['db', 'upgrade', os.environ[{STORE_VARIABLE!r}]])"
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -45,7 +48,8 @@ def _opened(client_class: Any, uri: str) -> Any:
     except MlflowException as error:
         if "out-of-date database schema" not in str(error):
             raise
-        done = subprocess.run([sys.executable, "-m", "mlflow", "db", "upgrade", uri], check=False, capture_output=True)
+        environment = {**os.environ, STORE_VARIABLE: uri}
+        done = subprocess.run([sys.executable, "-c", _UPGRADE], env=environment, check=False, capture_output=True)
         if done.returncode != 0:  # neither the command nor what it printed is shown: the address may hold a password
             message = (
                 f"MLflow's database is of an older version and `mlflow db upgrade` failed (exit {done.returncode})"

@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("prefect", "mlflow", "torch", "dvc", "pandas", "numpy", "transformers", "pydantic", "boto3")
 
 
-def _pivotrl(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+def _pivotrl(*arguments: str, cwd: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **variables}
     command = [sys.executable, "-m", "flows.cli", *arguments]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
@@ -84,6 +84,43 @@ def test_numbers_that_are_none_are_wrong_usage(tmp_path: Path) -> None:
         assert answer.returncode == 2
         assert option in answer.stderr
         assert text in answer.stderr
+
+
+def test_the_ui_of_a_tracking_server_is_that_server(tmp_path: Path) -> None:
+    uri = "http://someone:hid-den@127.0.0.1:5999"
+    answer = _pivotrl("ui", PIVOTRL_STATE=str(tmp_path), MLFLOW_TRACKING_URI=uri)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "http://127.0.0.1:5999 " in answer.stdout
+    assert "hid-den" not in answer.stdout
+
+
+def test_the_ui_gets_the_address_of_a_database_where_ps_does_not_show_it(tmp_path: Path) -> None:
+    program = (
+        "import os, flows.launch\n"
+        "os.execve = lambda _, command, environment: print(command, environment['MLFLOW_BACKEND_STORE_URI'], sep='|')\n"
+        "flows.launch.open_ui(5001)"
+    )
+    uri = "postgresql://someone:hid-den@127.0.0.1/mlflow"
+    ours = {"PYTHONPATH": str(ROOT), "PIVOTRL_STATE": str(tmp_path), "MLFLOW_TRACKING_URI": uri}
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **ours},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    command, address = answer.stdout.splitlines()[-1].split("|")
+    assert "hid-den" not in command
+    assert address == uri
+
+
+def test_mlflow_reads_the_address_of_its_store_from_the_variable_that_we_set() -> None:
+    from tasks.tracking.database import STORE_VARIABLE
+
+    program = "from mlflow.cli import cli; print({o.name: o.envvar for o in cli.commands['server'].params})"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert f"'backend_store_uri': '{STORE_VARIABLE}'" in answer.stdout
 
 
 def test_doctor_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:

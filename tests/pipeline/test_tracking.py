@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import sqlite3
 import subprocess
 import sys
 import traceback
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlflow.exceptions import MlflowException
@@ -201,3 +204,30 @@ def test_a_database_that_cannot_be_upgraded_is_told_without_its_password():
     with pytest.raises(ConfigError, match="mlflow db upgrade") as caught:
         _opened(Old, address)
     assert "hidden-word" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_an_old_database_is_upgraded_and_no_command_line_shows_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    commands, path = list[list[str]](), tmp_path / "hidden-word.db"
+    run = subprocess.run
+
+    def watched(command: list[str], **options: Any) -> Any:
+        commands.append(command)
+        return run(command, **options)
+
+    class OldAtFirst:
+        def __init__(self, **_: str) -> None: ...
+
+        def search_experiments(self, **_: int) -> None:
+            if not path.exists():
+                raise MlflowException("Detected out-of-date database schema")
+
+        def search_registered_models(self, **_: int) -> None: ...
+
+    monkeypatch.setattr(subprocess, "run", watched)
+    _opened(OldAtFirst, f"sqlite:///{path}")
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("select count(*) from alembic_version").fetchone() == (1,)
+    assert len(commands) == 1
+    assert "hidden-word" not in " ".join(commands[0])
