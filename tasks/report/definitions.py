@@ -18,6 +18,13 @@ class Definition:
     healthy: str
 
 
+DATA = (
+    Definition("data/rows_read", "rows of the training files, broken ones among them", "count", "-"),
+    Definition("data/rows_kept", "rows that became a trajectory; the others are in drops.parquet", "count",
+               "nearly all of rows_read"),
+    Definition("data/turns", "assistant turns of the trajectories that were kept", "count", "-"),
+    Definition("data/candidates", "distinct turns within the limits of length", "count", "nearly all of turns"),
+)  # fmt: skip
 PROFILE = (
     Definition("profile/candidates", "candidates that were profiled", "count", "-"),
     Definition("profile/mean_reward", "mean over candidates of mu(s) = successes / K", "share", "0.2 to 0.8"),
@@ -59,6 +66,10 @@ EVAL = (
     Definition("eval/<d>/success_greedy", "episodes whose final state and answers are right / all, greedy", "share",
                "above base"),
     Definition("eval/<d>/success_t1", "the same, sampled at temperature 1", "share", "above base"),
+    Definition("eval/<d>/turns_<how>", "mean assistant turns of an episode (<how>: greedy or t1)", "turns", "-"),
+    Definition("eval/<d>/malformed_<how>", "mean turns of an episode that are no well-formed action", "turns",
+               "below 0.2"),
+    Definition("eval/<d>/tool_errors_<how>", "mean calls of an episode that the tools refused", "calls", "below 0.5"),
     Definition("eval/turns/accuracy_greedy", "without an environment: held-out turns that the functional verifier "
                "accepts / all, greedy", "share", "above base"),
     Definition("eval/turns/accuracy_t1", "the same, sampled at temperature 1", "share", "above base"),
@@ -71,6 +82,8 @@ EVAL = (
     Definition("eval/drift/kl_other_turns", "the same, at turns outside the pool", "nats", "below 0.1"),
     Definition("eval/drift/order_agreement", "pairs of alternative actions that pi and base order alike / all pairs",
                "share", "above 0.9"),
+    Definition("eval/drift/kendall_tau", "mean over states of Kendall's tau-b of the two orders", "-1 to 1",
+               "above 0.8"),
     Definition("eval/drift/reference_logprob_change",
                "mean log pi(y) - log pi_base(y) of reference answers; confounded by style: not a measure of ability",
                "nats", "read beside KL only"),
@@ -83,8 +96,13 @@ COST = (
                "shared prefix once", "tokens", "-"),
     Definition("cost/profiling_turns", "rollout turns of the profile that the pool was selected from", "turns",
                "counted in every total"),
+    Definition("cost/training_turns", "rollout turns of the arm's own training", "turns", "-"),
+    Definition("cost/start_turns", "rollout turns of training the policy that the arm starts from", "turns",
+               "counted in every total"),
 )  # fmt: skip
-SECTIONS = {"Profiling": PROFILE, "Selection": SELECT, "Training": TRAIN, "Evaluation": EVAL, "Cost": COST}
+SECTIONS = {
+    "Data": DATA, "Profiling": PROFILE, "Selection": SELECT, "Training": TRAIN, "Evaluation": EVAL, "Cost": COST,
+}  # fmt: skip
 
 PREFACE = """# Metrics
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pivotrl_core.stages.profile import run_profile
 from pivotrl_core.stages.select import run_select
 from pivotrl_core.stages.train import run_train
 from pivotrl_core.stages.warmup import run_warmup
+from tasks.report.definitions import SECTIONS
 from tests.toy_training import pull_toys, toy_trajectories
 
 pytestmark = pytest.mark.usefixtures("deterministic")
@@ -135,6 +137,15 @@ def test_the_kl_of_a_training_that_goes_on_from_a_descendant_is_to_the_profiled_
         first[start] = read_jsonl(root / "reports/train/all-turns-0/metrics.jsonl")[0]["metrics"]["train/kl"]
     assert first["models/base"] == pytest.approx(0.0, abs=1e-7)
     assert first["models/sft/0"] > 1e-6
+
+
+def test_every_metric_of_a_report_is_defined(chain: Path) -> None:
+    defined = [definition.name for definitions in SECTIONS.values() for definition in definitions]
+    patterns = [re.compile(re.sub(r"<\w+>", r"[\\w-]+", name)) for name in defined]
+    reports = [*(chain / "data").rglob("report.json"), *(chain / "reports").rglob("report.json")]
+    names = {name for path in reports for name in read_json(path).get("metrics", {})}
+    assert len(names) > 20
+    assert sorted(name for name in names if not any(pattern.fullmatch(name) for pattern in patterns)) == []
 
 
 def test_every_stage_leaves_a_report_and_a_timing(chain: Path) -> None:

@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 
 from pivotrl_core.pivots.profile_record import mean_and_variance
+from pivotrl_core.config.arms import PivotRule, RandomRule
 from pivotrl_core.pivots.selection import AdaptiveEta, AllTurns, Bootstrap, Pivots, RandomTurns, SigmaThreshold
+from pivotrl_core.stages.select import selection_rule
 
 
 def profile(successes: list[int], k: int = 8, domains: list[str] | None = None) -> pd.DataFrame:
@@ -91,6 +93,14 @@ def test_random_draws_as_many_as_the_rule_it_controls_whatever_the_order_of_rows
     shuffled = rows.sample(frac=1.0, random_state=0).reset_index(drop=True)
     assert set(shuffled["candidate_id"][kept(rule, shuffled)]) == drawn
     assert set(rows["candidate_id"][kept(RandomTurns(Pivots(0.6), seed=2), rows)]) != drawn
+
+
+def test_the_random_control_of_an_arm_is_as_large_as_the_arm_s_pool() -> None:
+    rows = profile([0, 1, 2, 3, 4, 5, 6, 7, 8] * 10)
+    same = {"lambda_diff": 0.5, "lambda_by_domain": {"other": 0.9}, "inclusive": True}
+    pool = kept(selection_rule(PivotRule.model_validate({"rule": "pivots", **same})), rows)
+    control = kept(selection_rule(RandomRule.model_validate({"rule": "random", **same})), rows)
+    assert len(control) == len(pool) > len(kept(Pivots(0.5), rows))
 
 
 def test_all_turns_keeps_every_row() -> None:
