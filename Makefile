@@ -27,8 +27,9 @@ check: ## the checks alone: style, types, import rules, spelling
 ui: setup ## open MLflow on the finished runs
 	@$(BIN)/pivotrl ui
 
-clean: ## remove the environment, all results and all state of this checkout
-	rm -rf $(VENV) .state data models reports dvc.lock build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+clean: ## remove the environment, all results and all state of this checkout (records of runs stay, in git)
+	rm -rf $(VENV) .state data models reports dvc.lock build *.egg-info .dvc/tmp .dvc/config.local \
+	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache
 
 setup: $(VENV)/.core sandbox
 setup-dev: $(VENV)/.dev sandbox

@@ -122,10 +122,15 @@ def _artifact_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _push(session: Session) -> None:
-    """What `reproduce` needs goes to the remote, where one is set; the run stands where that fails."""
-    if default_remote(session.root) is None:
+    """Give the remote what `reproduce` needs, and one that is not this checkout's own all results.
+
+    The run stands where that fails.
+    """
+    remote = default_remote(session.root)
+    if remote is None:
         return
+    own = Path(remote).resolve() == session.state.remote.resolve()  # beside the cache, which has all results already
     try:
-        push(session.place, ["pull", *starts_in(session.root)])
+        push(session.place, ["pull", *starts_in(session.root)] if own else [])
     except PivotRLError as error:
-        say(f"the pulled data did not reach the remote: {error}")
+        say(f"the results did not reach the remote: {error}")

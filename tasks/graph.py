@@ -212,10 +212,10 @@ def restore(place: Workplace) -> None:
 
 
 def default_remote(root: Path) -> str | None:
-    """Name of the default remote, None where there is none."""
+    """Address of the default remote, None where there is none."""
     with _open_repo(root) as repo:
         name = repo.config["core"].get("remote")
-    return str(name) if name else None
+        return str(repo.config["remote"][name]["url"]) if name else None
 
 
 def stage_digest(root: Path, name: str) -> str:

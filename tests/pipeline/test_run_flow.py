@@ -94,6 +94,19 @@ def test_a_run_executes_all_stages_and_a_second_one_none(checkout: Path) -> None
     assert "reports/compare/table.md" in git(checkout, "ls-tree", "-r", "--name-only", first.commit)
 
 
+def test_a_team_s_remote_gets_all_results_and_the_checkout_s_own_only_the_data(
+    checkout: Path, tmp_path: Path
+) -> None:
+    _flow("run", pull=_pull(a="one"))(checkout, "run-1", Request())
+    own = sorted(path.read_text() for path in (checkout / ".state/dvc-remote").rglob("*") if path.is_file())
+    assert "one" in own
+    assert "weights of pivotrl-0 from base: one" not in own
+    (checkout / ".dvc/config.local").write_text(f"['remote \"local\"']\n    url = {tmp_path / 'team'}\n")
+    _flow("run", pull=_pull(a="two"))(checkout, "run-2", Request())
+    team = sorted(path.read_text() for path in (tmp_path / "team").rglob("*") if path.is_file())
+    assert {"two", "base", "weights of pivotrl-0 from base: two"} <= set(team)
+
+
 def test_new_data_and_changed_parameters_run_what_depends_on_them(checkout: Path) -> None:
     _flow("run", pull=_pull(a="one"))(checkout, "run-1", Request())
     params = checkout / "params.yaml"
