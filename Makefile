@@ -28,7 +28,7 @@ ui: setup ## open MLflow on the finished runs
 	@$(BIN)/pivotrl ui
 
 clean: ## remove the environment, all results and all state of this checkout (records of runs stay, in git)
-	rm -rf $(VENV) .state data models reports dvc.lock build *.egg-info .dvc/tmp .dvc/config.local \
+	rm -rf $(VENV) .state data models reports dvc.lock build *.egg-info .dvc/tmp \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache
 
 setup: $(VENV)/.core sandbox
