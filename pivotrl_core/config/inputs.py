@@ -23,7 +23,7 @@ class FolderModel(Section):
 
 
 class HubModel(Section):
-    """A model on the Hugging Face hub, pinned to a commit, tag or branch (what it resolves to is recorded)."""
+    """A model on the Hugging Face hub, at a commit, tag or branch (a pull records the commit, and stages load it)."""
 
     kind: Literal["hub"]
     repo: str

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pivotrl_core.config.stages import ComputeConfig
+from pivotrl_core.engines.hub import HubRepository
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import read_json
 
@@ -64,16 +65,19 @@ def torch_dtype(compute: ComputeConfig) -> torch.dtype:
 
 
 def resolve_folder(folder: Path) -> Path:
-    """Follow a pointer folder to the model it names: a folder, or a revision in the hub's own cache."""
+    """Follow a pointer folder to the model it names: a folder, or a revision in the hub's own cache.
+
+    Raises:
+        ConfigError: the hub has no such model.
+        TemporaryError: the hub cannot be reached.
+    """
     pointer = folder / POINTER
     if not pointer.exists():
         return folder
     named = read_json(pointer)
     if "path" in named:
         return Path(named["path"])
-    from huggingface_hub import snapshot_download
-
-    return Path(snapshot_download(named["repo"], revision=named["revision"]))
+    return HubRepository("model", named["repo"], named["revision"]).download()
 
 
 def load_policy(folder: Path, base: Path, compute: ComputeConfig) -> Policy:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pivotrl_core.config.inputs import BundledModel, FolderModel
+from pivotrl_core.config.inputs import BundledModel, FolderModel, HubModel
+from pivotrl_core.engines.hub import HubRepository, is_commit
 from pivotrl_core.engines.model import ADAPTER, resolve_folder
-from pivotrl_core.files import file_digest
-from pivotrl_core.stages.context import StageContext
+from pivotrl_core.files import file_digest, read_json
+from pivotrl_core.stages.context import PULLED, StageContext
 from pivotrl_core.types import content_id
 
 
 def source_model(context: StageContext) -> Path:
-    """Folder of the model that the configuration names."""
+    """Folder of the model that the configuration names.
+
+    Raises:
+        ConfigError: the hub has no such model.
+        TemporaryError: the hub cannot be reached.
+    """
     model = context.config.model
     if isinstance(model, BundledModel):
         from pivotrl_core.engines.bundled import bundled_model
@@ -20,9 +26,16 @@ def source_model(context: StageContext) -> Path:
         return bundled_model(context.models)
     if isinstance(model, FolderModel):
         return context.checkout / Path(model.path).expanduser()
-    from huggingface_hub import snapshot_download
+    return HubRepository("model", model.repo, _pulled_revision(context, model)).download()
 
-    return Path(snapshot_download(model.repo, revision=model.revision))
+
+def _pulled_revision(context: StageContext, model: HubModel) -> str:
+    """The commit that the last pull found a branch or tag at; where it was not asked, what the configuration names."""
+    pulled = context.path(PULLED / "model.json")
+    if is_commit(model.revision) or not pulled.is_file():
+        return model.revision
+    found = read_json(pulled)
+    return str(found["revision"]) if found.get("repo") == model.repo else model.revision
 
 
 def policy_digest(folder: Path, base: Path) -> str:

@@ -1,7 +1,7 @@
 """Pull: bring trajectories from a folder, an S3 prefix, a hub repository or the embedded domain into one hashed folder.
 
-This package is an adapter to the outside: it may know boto3 and huggingface_hub (imported when first needed), and it
-knows nothing of Prefect, MLflow or DVC. Its result, a folder with a manifest, is the input of the stage graph.
+This package is an adapter to the outside: it may know boto3 (imported when first needed), and it knows nothing of
+Prefect, MLflow or DVC. Its result, a folder with a manifest, is the input of the stage graph.
 
 Invariants: the manifest is written last and replaced in one step; a file's name holds its hash, so a new version never
 overwrites the one that the current manifest names; a killed pull leaves manifest and files as they were.

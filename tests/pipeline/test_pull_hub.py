@@ -21,6 +21,8 @@ import sys
 from pathlib import Path
 from pivotrl_core.errors import PivotRLError
 from tasks.pull import HubSource, pull
+from tasks.pull.retry import retry
+retry.__defaults__ = ((0.0,), lambda seconds: print("again", end=" "))
 try:
     manifest = pull(HubSource("team/data", sys.argv[1], tuple(sys.argv[3:])), Path(sys.argv[2]))
 except PivotRLError as error:
@@ -127,3 +129,8 @@ def test_patterns_decide_also_where_the_cache_and_the_last_pull_hold_more(hub, t
     pull_in_process(COMMIT, tmp_path, HF_ENDPOINT=hub)
     for patterns, keys in ((("a*",), "a.jsonl"), (("a*", "warmup/"), "a.jsonl warmup/b.jsonl")):
         assert pull_in_process(COMMIT, tmp_path, patterns, HF_ENDPOINT=hub) == f"{COMMIT} {keys}"
+
+
+def test_a_hub_that_cannot_be_reached_is_tried_again_and_then_a_temporary_error(tmp_path):
+    said = pull_in_process("main", tmp_path, HF_ENDPOINT="http://127.0.0.1:1")
+    assert said.startswith("again TemporaryError hub data set team/data at main: the hub cannot be reached")
