@@ -68,7 +68,7 @@ class Request:
         return self.fit(values)[0]
 
     def fit(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """`apply`, with a line for each thing that the request's trajectories cannot have."""
+        """`apply`, with a line for each thing that the trajectories cannot have."""
         out = copy.deepcopy(dict(values))
         # What arms are made from, and what decides whether sizes of the embedded domain can shrink, comes first.
         for key in ("source", "arms"):
@@ -77,7 +77,7 @@ class Request:
         if self.quick:
             _shrink(out)
         self._put_in(out)
-        lines = [] if self.is_plain else _drop_episode_arms(out)
+        lines = _drop_episode_arms(out)
         if self.settings.get(NO_WARMUP) == 0 and _warmup_epochs(values) > 0:
             lines.append(
                 f"{NO_WARMUP}: 0, so the base policy is the model as it is; profile and training start from it"

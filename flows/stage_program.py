@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pivotrl_core.config.loading import load_config
+from flows.request import Request, read_values
+from pivotrl_core.config.graph import derive_graph
+from pivotrl_core.config.loading import load_config, parse_config
+from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.stages.context import StageContext
+from tasks.last_good import BASE, STARTS
 from tasks.scratch import stage_scratch
 from tasks.settings import find_state, main_checkout
 
@@ -24,6 +28,9 @@ def run_stage_program(root: Path, name: str, key: str = "") -> None:
         root: Its inputs and outputs lie below it.
         name: Of the stage, without its key.
         key: Which of the group's entries in graph.yaml, for stages that have one.
+
+    Raises:
+        ConfigError: There is no such stage or key, or graph.yaml does not follow from params.yaml.
     """
     programs = {
         "warmup": _warmup, "candidates": _candidates, "profile": _profile, "select": _select, "train": _train,
@@ -32,8 +39,8 @@ def run_stage_program(root: Path, name: str, key: str = "") -> None:
     if name not in programs:
         raise ConfigError(f"stage {name!r}: unknown; one of {', '.join(programs)}")
     graph = _read_graph(root)
+    config, state = _config_of(graph, root / "params.yaml"), find_state(root)
     entry = _entry(graph, name, key)
-    config, state = load_config(root / "params.yaml"), find_state(root)
     with stage_scratch(root, state, f"{name}@{key}" if key else name) as scratch:
         programs[name](StageContext(config, root, scratch, state.store, state.models, main_checkout(root)), key, entry)
 
@@ -44,7 +51,37 @@ def _read_graph(root: Path) -> dict[str, Any]:
     path = root / "graph.yaml"
     if not path.is_file():
         raise ConfigError(f"{path}: not found; `pivotrl graph` writes it from params.yaml")
-    return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found if isinstance(found, dict) else {}
+
+
+def _config_of(graph: Mapping[str, Any], params: Path) -> Config:
+    """The configuration that graph.yaml follows from: with all arms (`pivotrl graph`), or with those that a flow runs.
+
+    A flow leaves out arms that the trajectories have no environment for.
+    """
+    derived = _from_base(graph)
+    config = load_config(params)
+    if derived == derive_graph(config):
+        return config
+    config = parse_config(Request().apply(read_values(params)), str(params))
+    if derived == derive_graph(config):
+        return config
+    raise ConfigError(
+        "graph.yaml does not follow from the arms and seeds of params.yaml; `pivotrl graph` writes it anew"
+    )
+
+
+def _from_base(graph: Mapping[str, Any]) -> dict[str, Any]:
+    """graph.yaml as it derives: a nightly run lets arms that start from base go on from a kept model of their own."""
+    trains = graph.get("trains")
+    if not isinstance(trains, dict):
+        return dict(graph)
+    kept = {key for key, train in trains.items() if isinstance(train, dict) and train.get("start") == f"{STARTS}/{key}"}
+    return {
+        **graph,
+        "trains": {key: {**train, "start": BASE} if key in kept else train for key, train in trains.items()},
+    }
 
 
 def _entry(graph: Mapping[str, Any], name: str, key: str) -> Mapping[str, Any]:

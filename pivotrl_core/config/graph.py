@@ -1,7 +1,8 @@
 """The graph of stages that follows from arms and seeds: what dvc.yaml's `foreach` groups run over.
 
 DVC cannot nest one interpolation in another, so what depends on an arm's own choices (which policy it starts from,
-which profile it selects from) is spelled out in graph.yaml: generated, committed, checked on every command.
+which profile it selects from) is spelled out in graph.yaml: generated and committed. The flows bring it up to date, and
+a stage that finds one which does not follow from params.yaml stops.
 """
 
 from __future__ import annotations
