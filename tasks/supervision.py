@@ -6,6 +6,8 @@ a process tree that `tasks/guardian.py` ends. Output goes to a log file as it co
 
 from __future__ import annotations
 
+import math
+import os
 import subprocess
 import sys
 import time
@@ -14,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pivotrl_core.errors import EXIT_CONFIG, EXIT_DATA, EXIT_TEMPORARY, PivotRLError
+from pivotrl_core.errors import EXIT_CONFIG, EXIT_DATA, EXIT_TEMPORARY, ConfigError, PivotRLError
 from tasks.guardian import TIMED_OUT
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
+STAGE_HOURS = "PIVOTRL_STAGE_HOURS"
 TAIL_LINES = 30
 _KILLED = 137
 
@@ -42,13 +45,25 @@ class StageFailedError(PivotRLError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a process may take, in seconds: until TERM, and from TERM until KILL."""
+    """How long a process may take, in seconds: until TERM (None: as long as a stage may), and from TERM until KILL."""
 
-    deadline: float = 24 * 3600.0
+    deadline: float | None = math.inf
     grace: float = 10.0
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = Limits(deadline=None)
+
+
+def stage_deadline() -> float:
+    """Seconds that a stage may take: the hours in PIVOTRL_STAGE_HOURS, 24 of them where it is not set."""
+    text = os.environ.get(STAGE_HOURS) or "24"
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = math.nan
+    if not hours > 0:
+        raise ConfigError(f"{STAGE_HOURS}: {text!r} is no number of hours above 0; set one, such as 48")
+    return hours * 3600.0
 
 
 def describe_exit(code: int) -> str:
@@ -57,7 +72,7 @@ def describe_exit(code: int) -> str:
         EXIT_DATA: "its input is wrong (exit 65), a retry changes nothing",
         EXIT_CONFIG: "its configuration is wrong (exit 78), a retry changes nothing",
         EXIT_TEMPORARY: "a failure that may pass (exit 75)",
-        TIMED_OUT: "it passed its deadline and was ended; raise --deadline, or make the stage smaller",
+        TIMED_OUT: f"it passed its deadline and was ended; raise {STAGE_HOURS} (24 where not set), or make it smaller",
         127: "its program was not found",
         _KILLED: "it was killed (SIGKILL); where nobody did that, the machine ran out of memory",
         143: "it was terminated (SIGTERM)",
@@ -104,8 +119,13 @@ def run_supervised(
 def start_guarded(
     command: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int, limits: Limits
 ) -> subprocess.Popen[bytes]:
-    """Start a command under a guardian and return the guardian. Closing its `stdin` kills the tree."""
-    guarded = [sys.executable, "-I", str(GUARDIAN), str(limits.deadline), str(limits.grace), *command]
+    """Start a command under a guardian and return the guardian. Closing its `stdin` kills the tree.
+
+    Raises:
+        ConfigError: PIVOTRL_STAGE_HOURS is no number of hours.
+    """
+    deadline = stage_deadline() if limits.deadline is None else limits.deadline
+    guarded = [sys.executable, "-I", str(GUARDIAN), str(deadline), str(limits.grace), *command]
     return subprocess.Popen(
         guarded,
         cwd=cwd,

@@ -12,7 +12,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tasks.supervision import Limits, StageFailedError, end_guarded, last_lines, run_supervised, start_guarded
+from pivotrl_core.errors import ConfigError
+from tasks.supervision import (
+    Limits,
+    StageFailedError,
+    end_guarded,
+    last_lines,
+    run_supervised,
+    stage_deadline,
+    start_guarded,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 TREE = """
@@ -73,6 +82,19 @@ def test_a_deadline_ends_the_whole_tree_also_what_left_its_session(tmp_path: Pat
     assert code == 124
     assert _gone(_wait_for_pids(pids, 3))
     assert not StageFailedError("x", code, tmp_path / "log", []).retryable
+
+
+def test_a_stage_has_the_hours_that_the_environment_gives_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stage_deadline() == 24 * 3600.0
+    monkeypatch.setenv("PIVOTRL_STAGE_HOURS", "0.0005")  # 1.8 s
+    pids, log = tmp_path / "pids", tmp_path / "log"
+    assert run_supervised(_tree(pids), tmp_path, os.environ, log) == 124
+    assert "raise PIVOTRL_STAGE_HOURS (24 where not set)" in str(StageFailedError("x", 124, log, []))
+    assert run_supervised(["sleep", "3"], tmp_path, os.environ, log, Limits()) == 0  # what is no stage has no deadline
+    for text in ("soon", "0", "-1", "nan"):
+        monkeypatch.setenv("PIVOTRL_STAGE_HOURS", text)
+        with pytest.raises(ConfigError, match="PIVOTRL_STAGE_HOURS"):
+            run_supervised(["true"], tmp_path, os.environ, log)
 
 
 def test_a_command_that_ignores_term_is_killed_after_the_grace_time(tmp_path: Path) -> None:
