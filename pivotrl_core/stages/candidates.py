@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pyarrow as pa
-
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import CandidateDrop, extract_candidates
@@ -13,17 +11,10 @@ from pivotrl_core.pivots.profile_record import write_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, timed, write_report
 from pivotrl_core.stages.models import source_model
+from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
 from pivotrl_core.trajectories.loading import load_trajectories, trajectory_files
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Candidate
-
-DROP_SCHEMA = pa.schema([
-    pa.field("kind", pa.string(), nullable=False),  # row: a whole trajectory; turn: one candidate
-    pa.field("place", pa.string(), nullable=False),
-    pa.field("field", pa.string(), nullable=False),
-    pa.field("reason", pa.string(), nullable=False),
-    pa.field("detail", pa.string(), nullable=False),
-])  # fmt: skip
 
 
 def run_candidates(context: StageContext) -> None:
@@ -46,11 +37,7 @@ def run_candidates(context: StageContext) -> None:
         found = extract_candidates(trajectories, data.validation_share, data.test_share, _length_check(context))
         out = context.path(CANDIDATES)
         write_candidates(out / "candidates.parquet", found.candidates)
-        rows = [
-            {"kind": "row", "place": f"{_file_of(drop.file, str(folder))}:{drop.line}", "field": drop.field,
-             "reason": str(drop.reason), "detail": drop.detail}
-            for drop in loaded.report.drops
-        ]  # fmt: skip
+        rows = row_drops(loaded.report.drops, folder)
         write_table(out / "drops.parquet", "drops", DROP_SCHEMA, rows + [_turn(drop) for drop in found.drops])
         report = found.report()
         metrics = {
