@@ -15,6 +15,7 @@ from flows.session import Session
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError
 from tasks.locked import read_lock
+from tasks.notify import tell_failure
 from tasks.repository import RUN_REFS, Repository
 from tasks.settings import find_state
 from tasks.tracking.tracker import PARENT_TAG, Tracker
@@ -94,9 +95,7 @@ def test_a_run_executes_all_stages_and_a_second_one_none(checkout: Path) -> None
     assert "reports/compare/table.md" in git(checkout, "ls-tree", "-r", "--name-only", first.commit)
 
 
-def test_a_team_s_remote_gets_all_results_and_the_checkout_s_own_only_the_data(
-    checkout: Path, tmp_path: Path
-) -> None:
+def test_a_team_s_remote_gets_all_results_and_the_checkout_s_own_only_the_data(checkout: Path, tmp_path: Path) -> None:
     _flow("run", pull=_pull(a="one"))(checkout, "run-1", Request())
     own = sorted(path.read_text() for path in (checkout / ".state/dvc-remote").rglob("*") if path.is_file())
     assert "one" in own
@@ -181,23 +180,31 @@ def test_an_unknown_override_is_refused_before_anything_runs(checkout: Path) -> 
     assert calls(checkout) == []
 
 
-def test_a_flow_run_of_a_dead_process_is_swept(checkout: Path) -> None:
+def test_a_flow_run_of_a_dead_process_is_told_once_and_swept(checkout: Path, caplog: pytest.LogCaptureFixture) -> None:
     from prefect import flow, get_client
     from prefect.states import Running
 
     from tasks.sweepers import sweep_flow_runs
 
-    @flow(name="other")
+    @flow(name="nightly")
     def other() -> None: ...
 
+    tags = [f"pivotrl-process:{os.uname().nodename}:999999:1.0"]
+    killed, told = "20260314-020000-9f3a", "20260315-020000-9f3b"
+    runs = checkout / ".state" / "runs"
+    assert tell_failure(told, "nightly", "it broke", runs / told)  # it did so itself, and was killed at its very end
     with get_client(sync_client=True) as client:
-        dead = client.create_flow_run(
-            other, state=Running(), tags=[f"pivotrl-process:{os.uname().nodename}:999999:1.0"]
-        )
+        dead = [
+            client.create_flow_run(other, name=f"nightly-{run_id}", state=Running(), tags=tags)
+            for run_id in (killed, told)
+        ]
         alive = client.create_flow_run(other, state=Running(), tags=["somebody-elses"])
-        assert sweep_flow_runs() == [dead.name]
-        assert str(client.read_flow_run(dead.id).state_name) == "Crashed"
+        assert sorted(sweep_flow_runs(runs)) == [one.name for one in dead]
+        assert [str(client.read_flow_run(one.id).state_name) for one in dead] == ["Crashed", "Crashed"]
         assert str(client.read_flow_run(alive.id).state_name) == "Running"
+        assert sweep_flow_runs(runs) == []
+    assert caplog.text.count(f"nightly {killed} failed: its process 999999 on") == 1
+    assert caplog.text.count(f"nightly {told} failed") == 1
 
 
 def test_a_result_whose_record_was_let_go_is_recorded_again(checkout: Path) -> None:
