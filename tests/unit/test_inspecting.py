@@ -1,0 +1,65 @@
+"""`pivotrl inspect` shows what the limits of params.yaml drop, and the lengths that they can be set by."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.inspecting import inspect_text
+from pivotrl_core.environments.recording import to_openai_row
+from pivotrl_core.files import write_jsonl
+from tests.toy_training import toy_trajectories
+
+
+@pytest.fixture
+def file(tmp_path: Path, tiny_llama: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Four trajectories, in a checkout whose parameters `_limits` writes."""
+    (tmp_path / "dvc.yaml").touch()
+    (tmp_path / "model").symlink_to(tiny_llama)
+    _limits(tmp_path, "")
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "my.jsonl"
+    write_jsonl(file, [to_openai_row(one) for one in toy_trajectories(4)])
+    return file
+
+
+def _limits(root: Path, text: str) -> None:
+    (root / "params.yaml").write_text(f"model: {{kind: folder, path: model}}\ndata: {{{text}}}\narms: {{base: {{}}}}\n")
+
+
+def _inspected(file: Path, **options: bool) -> dict[str, Any]:
+    return dict(json.loads(inspect_text(file, as_json=True, **options)))
+
+
+def _dropped(inspected: dict[str, Any]) -> tuple[int, int]:
+    limits = inspected["candidates_dropped_by_limit"]
+    return limits["data.max_state_tokens"]["dropped"], limits["data.max_action_tokens"]["dropped"]
+
+
+def test_states_and_actions_have_lengths_of_their_own_and_limits_say_what_they_drop(file: Path) -> None:
+    free = _inspected(file)  # four calls, and after each of them, in a longer state, a longer message
+    states, actions, both = (free[f"{kind}tokens_by_quantile"] for kind in ("state_", "action_", ""))
+    assert states["1"] > states["0"] > actions["1"] > actions["0"] > 0
+    assert (both["0"], both["1"]) == (states["0"] + actions["0"], states["1"] + actions["1"])
+    assert _dropped(free) == (0, 0)
+    for limits, dropped in (
+        ((states["1"], actions["1"]), (0, 0)),
+        ((states["1"] - 1, actions["1"]), (4, 0)),
+        ((states["1"], actions["1"] - 1), (0, 4)),
+        ((states["1"] - 1, actions["1"] - 1), (4, 0)),  # the longer messages go with their states
+        ((states["1"] - 1, actions["0"] - 1), (4, 4)),
+    ):
+        _limits(file.parent, f"max_state_tokens: {limits[0]}, max_action_tokens: {limits[1]}")
+        assert _dropped(_inspected(file)) == dropped
+    _limits(file.parent, "max_state_tokens: 1")
+    assert "  data.max_state_tokens:\n    limit: 1\n" in inspect_text(file, as_json=False)
+
+
+@pytest.mark.parametrize("tokens", [True, False])
+def test_rows_are_dropped_by_the_configured_limit_of_arguments(file: Path, tokens: bool) -> None:
+    assert _inspected(file, tokens=tokens)["dropped"] == 0
+    _limits(file.parent, "max_argument_bytes: 1")
+    assert _inspected(file, tokens=tokens)["dropped"] == 4
