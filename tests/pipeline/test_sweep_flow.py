@@ -15,6 +15,7 @@ from .test_killed_run import _prepare
 
 
 @pytest.mark.usefixtures("prefect_server")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 def test_a_deployed_sweep_runs_arms_that_the_parameters_do_not_have(tmp_path: Path) -> None:
     root = _prepare(tmp_path / "checkout", seconds=0.0)
     program = root / "program.py"
