@@ -19,10 +19,10 @@ def section(values: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def set_value(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key, making sections on the way."""
+    """Set a dotted key, making sections on the way; a section that arms share by a YAML anchor is copied first."""
     *sections, last = key.split(".")
     for name in sections:
         inner = values.get(name)
-        values[name] = inner if isinstance(inner, dict) else {}
+        values[name] = dict(inner) if isinstance(inner, dict) else {}
         values = values[name]
     values[last] = value

@@ -19,7 +19,7 @@ from typing import Any
 from pivotrl_core.errors import ConfigError, TemporaryError
 from tasks.guardian import TIMED_OUT
 from tasks.locked import HALF_WRITTEN, LOCK_NAME, LockedStage
-from tasks.supervision import DEFAULT_LIMITS, Limits, StageFailedError, last_lines, run_supervised
+from tasks.supervision import DEFAULT_LIMITS, DISK_FULL, Limits, StageFailedError, last_lines, run_supervised
 
 _EXIT = re.compile(r"exited with (-?[0-9]+)")
 
@@ -167,7 +167,7 @@ def run_stage(
 def _program_exit(code: int, text: str) -> int:
     """DVC says in words how the stage's program ended; its own exit code is 255 for all of them."""
     found = _EXIT.findall(text)
-    if code in (TIMED_OUT, 137, 143) or not found:
+    if code in (TIMED_OUT, DISK_FULL, 137, 143) or not found:
         return code
     inner = int(found[-1])
     return inner if inner >= 0 else 128 - inner

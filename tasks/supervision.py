@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +23,9 @@ from tasks.guardian import TIMED_OUT
 GUARDIAN = Path(__file__).with_name("guardian.py")
 STAGE_HOURS = "PIVOTRL_STAGE_HOURS"
 TAIL_LINES = 30
+DISK_FULL = 74
+# What must stay free, in bytes. DVC waits for ever on a full disk, and what tells of the failure needs room too.
+LEAST_FREE = 64 << 20
 _KILLED = 137
 
 
@@ -73,6 +77,8 @@ def describe_exit(code: int) -> str:
         EXIT_CONFIG: "its configuration is wrong (exit 78), a retry changes nothing",
         EXIT_TEMPORARY: "a failure that may pass (exit 75)",
         TIMED_OUT: f"it passed its deadline and was ended; raise {STAGE_HOURS} (24 where not set), or make it smaller",
+        DISK_FULL: f"the disk is full (under {LEAST_FREE >> 20} MiB free) and it was ended; make room (`pivotrl gc` "
+        "removes what no recorded run needs) and run again: what had finished is kept",
         127: "its program was not found",
         _KILLED: "it was killed (SIGKILL); where nobody did that, the machine ran out of memory",
         143: "it was terminated (SIGTERM)",
@@ -99,12 +105,16 @@ def run_supervised(
         poll: Called a few times a second while the command runs, in this thread.
 
     Returns:
-        The exit code; 124 for a passed deadline, 128 + n for a command that signal n ended.
+        The exit code; 124 for a passed deadline, 74 for a full disk, 128 + n for a command that signal n ended.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output, start_guarded(command, cwd, environment, output.fileno(), limits) as guardian:
         try:
             while (code := guardian.poll()) is None:
+                if _is_full(cwd) or _is_full(log.parent):
+                    _end(guardian, limits.grace)
+                    code = DISK_FULL
+                    break
                 if poll is not None:
                     poll()
                 time.sleep(0.05)
@@ -114,6 +124,10 @@ def run_supervised(
     if poll is not None:
         poll()
     return code if code >= 0 else 128 - code
+
+
+def _is_full(folder: Path) -> bool:
+    return shutil.disk_usage(folder).free < LEAST_FREE
 
 
 def start_guarded(

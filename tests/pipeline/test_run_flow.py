@@ -120,6 +120,7 @@ def test_new_data_and_changed_parameters_run_what_depends_on_them(checkout: Path
     assert third.executed == 0
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 def test_an_override_works_in_a_worktree_and_leaves_the_checkout_alone(checkout: Path) -> None:
     (checkout / "program.py").write_text((checkout / "program.py").read_text() + "\n# changed, not committed\n")
     before = git(checkout, "status", "--porcelain")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pytest
 
 from pivotrl_core.errors import ConfigError
 from tasks.supervision import (
+    DISK_FULL,
+    LEAST_FREE,
     Limits,
     StageFailedError,
     end_guarded,
@@ -55,6 +58,24 @@ def _gone(pids: list[int], seconds: float = 10.0) -> bool:
 
 def _tree(pids: Path) -> list[str]:
     return [sys.executable, "-c", TREE, str(pids)]
+
+
+def test_a_full_disk_ends_the_command_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pids, free = tmp_path / "pids", [1 << 30]
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("tasks.supervision.shutil.disk_usage", lambda folder: usage._replace(free=free[0]))
+
+    def fill() -> None:
+        if pids.exists() and len(pids.read_text().split()) == 3:
+            free[0] = LEAST_FREE - 1
+
+    code = run_supervised(_tree(pids), tmp_path, os.environ, tmp_path / "log", poll=fill)
+    assert code == DISK_FULL
+    assert _gone([int(pid) for pid in pids.read_text().split()])
+    error = StageFailedError("train@x-0", code, tmp_path / "log", [])
+    assert "the disk is full" in str(error)
+    assert "pivotrl gc" in str(error)
+    assert not error.retryable
 
 
 def test_exit_code_and_output_of_a_command_come_back(tmp_path: Path) -> None:

@@ -45,6 +45,14 @@ def test_a_request_changes_a_copy_and_travels_as_plain_values() -> None:
         Request.from_json({"armz": []})
 
 
+def test_a_setting_of_one_arm_leaves_those_alone_that_share_its_section_by_an_anchor() -> None:
+    shared = {"method": "grpo", "steps": 40, "kl": {"weight": 0.0}}
+    values = {"arms": {"a": {"train": shared}, "b": {"train": shared}}, "source": {"kind": "embedded"}}
+    out = Request({"arms.a.train.steps": 5, "arms.a.train.kl.weight": 0.1}).apply(values)
+    assert out["arms"]["a"]["train"] == {"method": "grpo", "steps": 5, "kl": {"weight": 0.1}}
+    assert out["arms"]["b"]["train"] == {"method": "grpo", "steps": 40, "kl": {"weight": 0.0}}
+
+
 def test_chosen_arms_bring_base_and_what_they_start_from() -> None:
     arms = {"base": {}, "sft": {"train": {"method": "sft"}}, "x": {"train": {"start": "sft"}}, "y": {}}
     assert list(Request(arms=("x",)).apply({"arms": arms})["arms"]) == ["base", "sft", "x"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from pivotrl_core.pivots.profile_record import mean_and_variance
 from pivotrl_core.config.arms import PivotRule, RandomRule
+from pivotrl_core.pivots.profile_record import mean_and_variance
 from pivotrl_core.pivots.selection import AdaptiveEta, AllTurns, Bootstrap, Pivots, RandomTurns, SigmaThreshold
 from pivotrl_core.stages.select import selection_rule
 
