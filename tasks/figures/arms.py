@@ -76,3 +76,5 @@ def _draw(axis: Axes, points: Sequence[_Point], arms: Sequence[str], label: str)
     axis.set_xlabel("mean change over the embedded OOD benchmarks against base, points")
     axis.set_ylabel(f"{label}, %")
     axis.margins(0.12)
+    bottom, top = axis.get_ylim()
+    axis.set_ylim(max(bottom, -2.0), min(max(top, 10.0), 102.0))  # shares; a scale of hundredths shows what is nothing
