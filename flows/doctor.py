@@ -63,7 +63,6 @@ def _memory() -> Check:
 
 
 def _checkout(root: Path) -> list[Check]:
-    from pivotrl_core.config.graph import graph_text
     from pivotrl_core.config.loading import load_config
     from tasks.repository import Repository
 
@@ -71,10 +70,7 @@ def _checkout(root: Path) -> list[Check]:
     try:
         config = load_config(root / "params.yaml")
         checks.append(Check("params.yaml", True, f"{len(config.arms)} arms, {len(config.seeds)} seeds"))
-        current = (root / "graph.yaml").is_file() and (root / "graph.yaml").read_text(encoding="utf-8") == graph_text(
-            config
-        )
-        checks.append(Check("graph.yaml", current, "current" if current else "old", "pivotrl graph", needed=False))
+        checks.append(_graph(root))
     except PivotRLError as error:
         checks.append(Check("params.yaml", False, str(error), "correct it"))
     head = Repository(root).resolve("HEAD")
@@ -88,6 +84,16 @@ def _checkout(root: Path) -> list[Check]:
     checks.append(Check("lock", not busy, str(holder) if busy else "free", "wait for it, or end it", needed=False))
     server = os.environ.get("PREFECT_API_URL", "a server for each command (PREFECT_API_URL is not set)")
     return [*checks, Check("Prefect", True, _shown(server)), Check("MLflow", True, _shown(state.tracking_uri))]
+
+
+def _graph(root: Path) -> Check:
+    from flows.stage_program import read_graph
+
+    try:
+        read_graph(root)
+    except PivotRLError:
+        return Check("graph.yaml", False, "old", "pivotrl graph", needed=False)
+    return Check("graph.yaml", True, "current")
 
 
 def _shown(address: str) -> str:

@@ -38,21 +38,26 @@ def run_stage_program(root: Path, name: str, key: str = "") -> None:
     }  # fmt: skip
     if name not in programs:
         raise ConfigError(f"stage {name!r}: unknown; one of {', '.join(programs)}")
-    graph = _read_graph(root)
-    config, state = _config_of(graph, root / "params.yaml"), find_state(root)
-    entry = _entry(graph, name, key)
+    graph, config = read_graph(root)
+    state, entry = find_state(root), _entry(graph, name, key)
     with stage_scratch(root, state, f"{name}@{key}" if key else name) as scratch:
         programs[name](StageContext(config, root, scratch, state.store, state.models, main_checkout(root)), key, entry)
 
 
-def _read_graph(root: Path) -> dict[str, Any]:
+def read_graph(root: Path) -> tuple[dict[str, Any], Config]:
+    """graph.yaml, and the configuration that it follows from.
+
+    Raises:
+        ConfigError: There is none, or it follows from other arms and seeds than those of params.yaml.
+    """
     import yaml
 
     path = root / "graph.yaml"
     if not path.is_file():
         raise ConfigError(f"{path}: not found; `pivotrl graph` writes it from params.yaml")
     found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found if isinstance(found, dict) else {}
+    graph = found if isinstance(found, dict) else {}
+    return graph, _config_of(graph, root / "params.yaml")
 
 
 def _config_of(graph: Mapping[str, Any], params: Path) -> Config:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from flows.doctor import examination_text, examine
 from flows.request import Request, read_values
 from flows.stage_program import run_stage_program
 from pivotrl_core.config.graph import derive_graph, write_graph
@@ -58,10 +59,14 @@ def test_the_stage_runs_on_a_graph_that_follows_from_the_parameters(root: Path) 
         ("arms/sft/train/start", "pivotrl"),
     ],
 )
-def test_a_graph_of_other_arms_or_seeds_is_refused_before_the_stage_runs(root: Path, key: str, value: Any) -> None:
+def test_a_graph_of_other_arms_or_seeds_is_refused_before_the_stage_runs(
+    root: Path, key: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _change(root / "params.yaml", key, value)
     with pytest.raises(ConfigError, match=STALE):
         run_stage_program(root, "compare")
+    monkeypatch.chdir(root)
+    assert "note  graph.yaml: old  ->  pivotrl graph" in examination_text(examine())
     write_graph(load_config(root / "params.yaml"), root / "graph.yaml")
     with pytest.raises(Exception, match="report"):  # the graph is right now; these reports have not been written
         run_stage_program(root, "compare")
@@ -82,7 +87,9 @@ def test_a_night_may_start_an_arm_from_its_own_kept_model_and_from_no_other(root
         run_stage_program(root, "compare")
 
 
-def test_a_graph_without_arms_that_cannot_play_is_compared_without_them(root: Path) -> None:
+def test_a_graph_without_arms_that_cannot_play_is_compared_without_them(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     params = root / "params.yaml"
     _change(params, "source", {"kind": "folder", "path": "incoming"})
     _change(params, "arms/e2e", {"select": {"rule": "all"}, "train": {"method": "e2e"}})
@@ -90,6 +97,8 @@ def test_a_graph_without_arms_that_cannot_play_is_compared_without_them(root: Pa
     assert lines == ["arms left out, because these trajectories have no environment to play in: e2e"]
     write_graph(parse_config(values), root / "graph.yaml")  # as the flow `run` does in the checkout
     assert "e2e" not in (root / "graph.yaml").read_text()
+    monkeypatch.chdir(root)
+    assert "ok    graph.yaml: current" in examination_text(examine())
     assert _compared(root) == ["base", "sft", "pivotrl"]
 
 
