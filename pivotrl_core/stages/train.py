@@ -125,5 +125,6 @@ def _final(progress: Progress) -> dict[str, float]:
         values = [line["metrics"][name] for line in progress.lines[-LAST:] if name in line["metrics"]]
         if values:
             metrics[name] = sum(values) / len(values)
-    costs = {name: value for name, value in progress.counters.items() if name not in ("idle_steps", "taught_steps")}
+    counted = {"trained_tokens": 0, **progress.counters}  # where no group had a lesson, none were trained
+    costs = {name: value for name, value in counted.items() if name not in ("idle_steps", "taught_steps")}
     return metrics | {f"cost/{name}": value for name, value in costs.items()}

@@ -139,6 +139,20 @@ def test_the_kl_of_a_training_that_goes_on_from_a_descendant_is_to_the_profiled_
     assert first["models/sft/0"] > 1e-6
 
 
+def test_a_training_without_a_lesson_says_that_it_trained_on_no_tokens(
+    chain: Path, tiny_llama: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(chain, tmp_path / "chain")
+    root = tmp_path / "chain"
+    exact = {"select": {"rule": "all"}, "train": GRPO | {"reward": "exact"}}  # which nothing earns here
+    config = configuration(tiny_llama, arms={"base": {}, "all-turns": exact})
+    context = StageContext(config, root, root / "fresh", root / "store", root / "cache", root)
+    run_train(context, "all-turns", 0, "models/base", "all-turns")
+    metrics = read_json(root / "reports/train/all-turns-0/report.json")["metrics"]
+    assert metrics["train/reward_mean"] == 0.0
+    assert metrics["cost/trained_tokens"] == 0
+
+
 def test_every_metric_of_a_report_is_defined(chain: Path) -> None:
     defined = [definition.name for definitions in SECTIONS.values() for definition in definitions]
     patterns = [re.compile(re.sub(r"<\w+>", r"[\\w-]+", name)) for name in defined]
