@@ -129,7 +129,7 @@ def _push(session: Session) -> None:
     remote = default_remote(session.root)
     if remote is None:
         return
-    own = Path(remote).resolve() == session.state.remote.resolve()  # beside the cache, which has all results already
+    own = Path(remote).is_relative_to(session.checkout.resolve())  # beside the cache, which has all results already
     try:
         push(session.place, ["pull", *starts_in(session.root)] if own else [])
     except PivotRLError as error:

@@ -19,7 +19,15 @@ from typing import Any
 from pivotrl_core.errors import ConfigError, TemporaryError
 from tasks.guardian import TIMED_OUT
 from tasks.locked import HALF_WRITTEN, LOCK_NAME, LockedStage
-from tasks.supervision import DEFAULT_LIMITS, DISK_FULL, Limits, StageFailedError, last_lines, run_supervised
+from tasks.supervision import (
+    DEFAULT_LIMITS,
+    DISK_FULL,
+    Limits,
+    StageFailedError,
+    describe_exit,
+    last_lines,
+    run_supervised,
+)
 
 _EXIT = re.compile(r"exited with (-?[0-9]+)")
 
@@ -242,5 +250,5 @@ def _call(place: Workplace, name: str, *arguments: str) -> None:
     if code != 0:
         detail = "\n".join(last_lines(log, 5))
         raise DataTransferError(
-            f"dvc {' '.join(arguments)} failed (exit {code}); the whole output is in {log}\n{detail}"
+            f"dvc {' '.join(arguments)}: {describe_exit(code)}; the whole output is in {log}\n{detail}"
         )

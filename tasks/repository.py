@@ -22,8 +22,9 @@ RECORDED = ("params.yaml", "graph.yaml", "dvc.lock")
 _LARGEST_UNTRACKED = 10 << 20  # bytes; a bigger untracked file is data, not code
 # A record is shared with its git repository. Names of files that hold keys; code (.py) is taken whatever its name.
 _HOLDS_KEYS = re.compile(
-    r"""(^|/)(\.env|\.netrc|\.pypirc|\.git-credentials|kubeconfig|id_(rsa|dsa|ecdsa|ed25519))[^/]*$
-    | (credential|secret|passwd|password|api[-_]?key|access[-_]?key|aws[-_]keys?|\btokens?\b)[^/]*$
+    r"""(^|/)(secrets?|credentials|\.ssh|\.aws|\.kube)/
+    | (^|/)(\.env|\.netrc|\.pypirc|\.git-credentials|kubeconfig|id_(rsa|dsa|ecdsa|ed25519))[^/]*$
+    | (credential|secret|passwd|password|api[-_]?key|access[-_]?key|aws[-_]keys?|(?<![a-z])tokens?(?![a-z]))[^/]*$
     | \.(pem|key|p12|pfx|jks|kdbx)$""",
     re.IGNORECASE | re.VERBOSE,
 )

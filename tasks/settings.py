@@ -52,11 +52,6 @@ class State:
         return self.root / "dvc-cache"
 
     @property
-    def remote(self) -> Path:
-        """The folder remote that a checkout has by default."""
-        return self.root / "dvc-remote"
-
-    @property
     def scratch(self) -> Path:
         """Resumable checkpoints, keyed by stage and digest."""
         return self.root / "scratch"

@@ -127,7 +127,8 @@ def run_supervised(
 
 
 def _is_full(folder: Path) -> bool:
-    return shutil.disk_usage(folder).free < LEAST_FREE
+    usage = shutil.disk_usage(folder)
+    return usage.total > 0 and usage.free < LEAST_FREE  # some network file systems say 0 of all
 
 
 def start_guarded(

@@ -20,6 +20,8 @@ NAME = "smollm2-135m-instruct"
 def bundled_model(cache: Path) -> Path:
     """Folder of the converted model under `cache`; converts it where it is not there yet. A second process waits."""
     target = cache / NAME
+    if target.exists():  # whole, for it comes by one rename; a cache may be read-only by now
+        return target
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f".{NAME}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process, however that ends

@@ -72,7 +72,15 @@ def test_a_worktree_has_the_uncommitted_changes_and_parameters_of_its_own(checko
 
 
 def test_large_files_and_files_that_hold_keys_are_not_recorded_but_named(checkout: Path) -> None:
-    for name in ("credentials.json", "aws-keys.sh", "deploy/server.pem", "api_key.txt", ".env.local.txt"):
+    for name in (
+        "credentials.json",
+        "aws-keys.sh",
+        "deploy/server.pem",
+        "api_key.txt",
+        ".env.local.txt",
+        "hf_token",
+        "secrets/a.yaml",
+    ):
         (checkout / name).parent.mkdir(exist_ok=True)
         (checkout / name).write_text("hunter2")
     (checkout / "weights.bin").write_bytes(bytes((10 << 20) + 1))
@@ -82,6 +90,7 @@ def test_large_files_and_files_that_hold_keys_are_not_recorded_but_named(checkou
     snapshot = take_snapshot(checkout)
     assert b"hunter2" not in snapshot.diff
     left = {".env.local.txt", "api_key.txt", "aws-keys.sh", "credentials.json", "deploy/server.pem", "weights.bin"}
+    left |= {"hf_token", "secrets/a.yaml"}
     assert set(snapshot.left_out) == left
     for name in ("tokens.py", "tokenizer.json", "monkey.txt", "secretary/notes.md"):
         assert f"b/{name}".encode() in snapshot.diff

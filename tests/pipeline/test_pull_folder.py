@@ -1,0 +1,79 @@
+"""Pulling from a folder, a single file or the embedded domain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pivotrl_core.errors import ConfigError, DataError
+from tasks.pull import EmbeddedSource, FolderSource, pull, read_manifest
+
+from .test_pull import ROW, listed_and_present, texts
+
+
+def test_a_folder_is_pulled_by_content_and_its_place_is_told_as_configured(tmp_path):
+    for checkout in ("one", "two"):
+        (tmp_path / checkout / "in" / "warmup").mkdir(parents=True)
+        (tmp_path / checkout / "in" / "a.jsonl").write_text(ROW)
+        (tmp_path / checkout / "in" / "warmup" / "b.json.gz").write_bytes(b"gz")
+        (tmp_path / checkout / "in" / "manifest.json").write_text("{}")
+        pull(FolderSource("in", tmp_path / checkout), tmp_path / checkout / "pulled")
+    one, two = ((tmp_path / c / "pulled" / "manifest.json").read_bytes() for c in ("one", "two"))
+    assert one == two
+    assert read_manifest(tmp_path / "one" / "pulled").source == {"kind": "folder", "path": "in"}
+    assert len(read_manifest(tmp_path / "one" / "pulled").files) == 2
+
+
+@pytest.mark.parametrize("name", ["mine.jsonl", "warmup.json"])
+def test_one_file_is_a_source_too(tmp_path, name):
+    (tmp_path / name).write_text(ROW)
+    manifest = pull(FolderSource(str(tmp_path / name)), tmp_path / "pulled")
+    assert texts(tmp_path / "pulled", manifest) == {name: ROW}
+
+
+def test_a_missing_folder_is_a_configuration_error(tmp_path):
+    with pytest.raises(ConfigError, match=r"folder\.path"):
+        pull(FolderSource("nowhere", tmp_path), tmp_path / "pulled")
+
+
+def test_another_source_starts_afresh_and_keeps_no_old_file(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "mine.jsonl").write_text(ROW)
+    target = tmp_path / "pulled"
+    pull(EmbeddedSource(lambda: {"train/x.jsonl": [{"a": 1}]}, "f1"), target)
+    (target / "model.json").write_text("{}")
+    manifest = pull(FolderSource("in", tmp_path), target)
+    assert [file.origin_key for file in manifest.files] == ["mine.jsonl"]
+    assert listed_and_present(target) == ([manifest.files[0].path],) * 2
+    assert (target / "model.json").exists()
+
+
+def test_the_embedded_source_generates_only_when_its_fingerprint_changes(tmp_path):
+    calls: list[int] = []
+
+    def generate() -> dict[str, list[dict[str, int]]]:
+        calls.append(1)
+        return {"train/x.jsonl": [{"a": len(calls) * 0}], "warmup/x.jsonl": [{"a": 1}]}
+
+    first = pull(EmbeddedSource(generate, "f1"), tmp_path / "pulled")
+    assert len(calls) == 1
+    assert pull(EmbeddedSource(generate, "f1"), tmp_path / "pulled") == first
+    assert len(calls) == 1
+    assert pull(EmbeddedSource(generate, "f2"), tmp_path / "pulled").revision == "f2"
+    assert len(calls) == 2
+
+
+def test_a_manifest_that_is_none_is_refused_with_its_path(tmp_path):
+    (tmp_path / "manifest.json").write_text('{"schema_version": 99}')
+    with pytest.raises(DataError, match=r"manifest\.json.*schema_version is 99"):
+        read_manifest(tmp_path)
+
+
+def test_a_long_key_of_wide_letters_fits_a_file_name(tmp_path: Path):
+    place = tmp_path / "source" / ("数据" * 20) / ("训练集合" * 15)
+    place.mkdir(parents=True)
+    (place / "轨迹.jsonl").write_text("{}\n")
+    manifest = pull(FolderSource(str(tmp_path / "source")), tmp_path / "pulled")
+    assert (tmp_path / "pulled" / manifest.files[0].path).read_text() == "{}\n"
+    assert manifest.files[0].path.partition(".")[0].endswith("集合--轨迹")
