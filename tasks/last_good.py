@@ -32,15 +32,21 @@ def starts_in(root: Path) -> list[str]:
 
 
 def good_arms(report: dict[str, Any]) -> set[str]:
-    """Arms that no paired interval in the domain (success, or accuracy on held-out turns) puts below base."""
-    arms = {str(row["arm"]) for row in report.get("rows", [])} - {"base"}
+    """Arms compared with base in the domain (success, or accuracy on held-out turns) that no interval puts below it.
+
+    An arm without such a measurement is not good: nobody knows what training on from it would build on.
+    """
+    compared: set[str] = set()
+    worse: set[str] = set()
     for row in report.get("paired", []):
-        if is_in_domain(str(row["metric"])):
-            if row["b"] == "base" and row["high"] < 0:
-                arms.discard(row["a"])
-            if row["a"] == "base" and row["low"] > 0:
-                arms.discard(row["b"])
-    return arms
+        if not is_in_domain(str(row["metric"])) or "base" not in (row["a"], row["b"]):
+            continue
+        is_second = row["a"] == "base"
+        arm = str(row["b"] if is_second else row["a"])
+        compared.add(arm)
+        if (row["low"] > 0) if is_second else (row["high"] < 0):
+            worse.add(arm)
+    return compared - worse
 
 
 def keep_good(root: Path, folder: Path) -> list[str]:

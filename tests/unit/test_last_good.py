@@ -13,21 +13,26 @@ from tasks.last_good import good_arms, keep_good, offer_good
 LOCK = "stages:\n  warmup:\n    cmd: x\n    outs:\n    - {path: models/base, md5: MD5}\n"
 
 
-def _report(low: float, high: float) -> dict[str, Any]:
-    paired = [{"a": "x", "b": "base", "metric": "eval/d/success_greedy", "low": low, "high": high}]
-    return {"rows": [{"arm": "base"}, {"arm": "x"}, {"arm": "y"}], "paired": paired}
+def _report(low: float, high: float, metric: str = "eval/d/success_greedy") -> dict[str, Any]:
+    paired = [
+        {"a": "x", "b": "base", "metric": metric, "low": low, "high": high},
+        {"a": "y", "b": "base", "metric": "eval/d/success_greedy", "low": -0.1, "high": 0.3},
+        {"a": "z", "b": "x", "metric": "eval/d/success_greedy", "low": -0.3, "high": -0.1},
+    ]
+    return {"rows": [{"arm": arm} for arm in ("base", "x", "y", "z")], "paired": paired}
 
 
 def test_an_arm_that_an_interval_puts_below_base_is_not_good() -> None:
     assert good_arms(_report(-0.2, 0.1)) == {"x", "y"}
     assert good_arms(_report(-0.2, -0.1)) == {"y"}
-    turns = _report(-0.2, -0.1)
-    turns["paired"][0]["metric"] = "eval/turns/accuracy_greedy"
-    assert good_arms(turns) == {"y"}
-    turns["paired"][0]["metric"] = "eval/ifbench-embedded/score"
-    assert good_arms(turns) == {"x", "y"}
-    assert good_arms({"rows": [{"arm": "x"}], "paired": [
-        {"a": "base", "b": "x", "metric": "eval/d/success_t1", "low": 0.1, "high": 0.2}]}) == set()  # fmt: skip
+    assert good_arms(_report(-0.2, -0.1, "eval/turns/accuracy_greedy")) == {"y"}
+    base_first = {"a": "base", "b": "x", "metric": "eval/d/success_t1", "low": 0.1, "high": 0.2}
+    assert good_arms({"paired": [base_first]}) == set()
+
+
+def test_an_arm_that_was_not_compared_with_base_in_the_domain_is_not_good() -> None:
+    assert good_arms(_report(0.1, 0.2, "eval/ifbench-embedded/score")) == {"y"}
+    assert good_arms({"rows": [{"arm": "x"}], "paired": []}) == set()
 
 
 def _root(root: Path, base: str) -> Path:
@@ -44,7 +49,8 @@ def _root(root: Path, base: str) -> Path:
     for arm in ("x", "z"):
         (root / "models" / arm / "0").mkdir(parents=True)
         (root / "models" / arm / "0" / "weights").write_text(f"{arm} on {base}")
-    write_json(root / "reports" / "compare" / "report.json", {"rows": [{"arm": "x"}, {"arm": "z"}], "paired": []})
+    paired = [{"a": arm, "b": "base", "metric": "eval/d/success_greedy", "low": 0.0, "high": 0.2} for arm in "xz"]
+    write_json(root / "reports" / "compare" / "report.json", {"paired": paired})
     return root
 
 
