@@ -6,7 +6,6 @@ policy), or a pointer (`policy.json`) to a model elsewhere, so that a large mode
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 POINTER = "policy.json"
 ADAPTER = "adapter_config.json"
-# M_MMAP_THRESHOLD, M_TRIM_THRESHOLD and M_TOP_PAD of glibc's malloc.h.
-GLIBC_OPTIONS = {-3: 2**30, -1: 2**31 - 1, -2: 2**28}
 
 
 @dataclass(slots=True)
@@ -43,21 +40,6 @@ def prepare_torch(compute: ComputeConfig) -> None:
     torch.use_deterministic_algorithms(True, warn_only=compute.device == "cuda")
     # Determinism does not need it here (nothing reads memory it did not write), and it costs 5 % of a decoding step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    _keep_freed_memory()
-
-
-def _keep_freed_memory() -> None:
-    """Let glibc keep what is freed for the next tensor.
-
-    By default large tensors are fresh pages each time, and touching those first takes as long as computing some of
-    them. Other C libraries go on as they are.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        return
-    for option, size in GLIBC_OPTIONS.items():
-        mallopt(option, size)
 
 
 def compute_dtype(compute: ComputeConfig) -> str:

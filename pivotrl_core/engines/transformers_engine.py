@@ -235,7 +235,11 @@ class TransformersEngine:
             logits_NV = logits_NV / torch.tensor(temperatures, device=device)[:, None]
         logprobs_NV = torch.log_softmax(logits_NV, dim=-1)
         line_R = self.tensor(lines)
-        ids_R = logprobs_NV.argmax(dim=-1)[line_R]
+        ids_R = torch.empty_like(line_R)
+        greedy = [at for at, row in enumerate(rows) if row.temperature == 0.0]
+        if greedy:
+            index = self.tensor(greedy)
+            ids_R[index] = logprobs_NV.argmax(dim=-1)[line_R[index]]
         sampled = [at for at, row in enumerate(rows) if row.temperature > 0.0]
         if sampled:
             uniforms = [rows[at].uniforms[len(rows[at].ids)] for at in sampled]
@@ -263,7 +267,8 @@ def inverse_transform(logprobs_NV: Tensor, uniform_R: Tensor, line_R: Tensor, bl
     """
     count, size = logprobs_NV.shape
     padding = -size % block
-    probs_NKB = torch.nn.functional.pad(logprobs_NV.exp(), (0, padding)).view(count, -1, block)
+    probs_NV = logprobs_NV.exp()
+    probs_NKB = (torch.nn.functional.pad(probs_NV, (0, padding)) if padding else probs_NV).view(count, -1, block)
     until_RK = probs_NKB.sum(dim=-1, dtype=torch.float64).cumsum(dim=-1)[line_R]
     target_R1 = uniform_R.to(torch.float64)[:, None] * until_RK[:, -1:]
     block_R1 = torch.searchsorted(until_RK, target_R1, right=True).clamp(max=until_RK.shape[1] - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import yaml
 
 from flows.doctor import examination_text, examine
 from flows.request import Request, read_values
-from flows.stage_program import run_stage_program
+from flows.stage_program import LARGE_PAGES, run_stage_program
 from pivotrl_core.config.graph import derive_graph, write_graph
 from pivotrl_core.config.loading import load_config, parse_config
 from pivotrl_core.errors import ConfigError
@@ -49,6 +50,16 @@ def _compared(root: Path) -> list[str]:
 
 def test_the_stage_runs_on_a_graph_that_follows_from_the_parameters(root: Path) -> None:
     assert _compared(root) == ["base", "sft", "pivotrl"]
+
+
+def test_a_stage_takes_large_pages_unless_told_otherwise(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, value = LARGE_PAGES
+    monkeypatch.setenv(name, "0")
+    _compared(root)
+    assert os.environ[name] == "0"
+    monkeypatch.delenv(name)
+    _compared(root)
+    assert os.environ[name] == value
 
 
 @pytest.mark.parametrize(
