@@ -55,7 +55,7 @@ class TransformersEngine:
         max_rows: rows decoded at once. Part of the sampling plan: another value may change samples at near-ties.
     """
 
-    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 192) -> None:
+    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 512) -> None:
         self.model = model.get_base_model() if hasattr(model, "get_base_model") else model
         self.stop_ids = frozenset(stop_ids)
         self.max_rows = max_rows
