@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,12 @@ from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.stages.context import StageContext
 from tasks.last_good import BASE, STARTS
+from tasks.memory import prepare_memory
 from tasks.scratch import stage_scratch
 from tasks.settings import find_state, main_checkout
 
 Program = Callable[[StageContext, str, Mapping[str, Any]], None]
 
-# torch reads this at its first allocation: large tensors on pages of 2 MiB. With those of 4 KiB a fifth of a training
-# step on a CPU goes into touching fresh ones (lab log, 2026-11-30). Results are the same to the bit.
-LARGE_PAGES = ("THP_MEM_ALLOC_ENABLE", "1")
 GROUPS = {"profile": "profiles", "select": "selects", "train": "trains", "evaluate": "evaluates"}
 
 
@@ -42,7 +39,7 @@ def run_stage_program(root: Path, name: str, key: str = "") -> None:
     }  # fmt: skip
     if name not in programs:
         raise ConfigError(f"stage {name!r}: unknown; one of {', '.join(programs)}")
-    os.environ.setdefault(*LARGE_PAGES)
+    prepare_memory()
     graph, config = read_graph(root)
     state, entry = find_state(root), _entry(graph, name, key)
     with stage_scratch(root, state, f"{name}@{key}" if key else name) as scratch:

@@ -11,11 +11,12 @@ import yaml
 
 from flows.doctor import examination_text, examine
 from flows.request import Request, read_values
-from flows.stage_program import LARGE_PAGES, run_stage_program
+from flows.stage_program import run_stage_program
 from pivotrl_core.config.graph import derive_graph, write_graph
 from pivotrl_core.config.loading import load_config, parse_config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import read_json
+from tasks.memory import LARGE_PAGES
 from tests.report_files import write_reports
 
 from .conftest import pull_text
