@@ -26,6 +26,9 @@ def register_attention(name: str, attend: Attend) -> None:
 def attention_in_force(model: Any, name: str) -> Iterator[None]:
     """Let the model attend by this name inside the block, and as before after it."""
     before = model.config._attn_implementation
+    if before == name:  # set by a block around this one, which other threads may be in
+        yield
+        return
     model.set_attn_implementation(name)
     try:
         yield

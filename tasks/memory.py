@@ -12,7 +12,7 @@ import os
 # torch reads this at its first allocation: large tensors on pages of 2 MiB, where Linux grants them.
 LARGE_PAGES = ("THP_MEM_ALLOC_ENABLE", "1")
 # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD and M_TOP_PAD of glibc's malloc.h: freed memory stays for the next tensor.
-GLIBC_OPTIONS = {-3: 2**30, -1: 2**31 - 1, -2: 2**28}
+GLIBC_OPTIONS = {-3: 2**30, -1: 2**31 - 1, -2: 2**28, -8: 1}
 
 
 def prepare_memory() -> None:

@@ -110,7 +110,7 @@ class Run:
     def policy_gradient(self, config: GRPOTrain, verifier: Any = None) -> dict[str, Any]:
         policy = self.policy()
         renderer = ChatRenderer(policy.tokenizer, "compact")
-        engine = TransformersEngine(policy.model, [renderer.eos_id])
+        engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
         source = PivotGroups(engine, renderer, verifier or LetterVerifier(), toy_candidates(), config, seed=5)
         optimiser = Optimiser(policy, config.optimiser, config.steps)
         progress = train_policy_gradient(

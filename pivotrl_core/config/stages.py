@@ -8,12 +8,18 @@ from pydantic import Field, field_validator
 
 from pivotrl_core.config.arms import LoRA, Parameters
 from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
+from pivotrl_core.lanes import Lanes
 
 
 class ComputeConfig(Section):
     """What the embedded engine and the trainer may use. On a CPU all of it belongs to a result's identity."""
 
     threads: PositiveInt = 2
+    lanes: PositiveInt = Field(
+        2,
+        description="parts that a batch is cut into, computed side by side on threads / lanes threads each: results "
+        "are those of the parts, however many threads there are; not used with cuda",
+    )
     device: Literal["cpu", "cuda"] = Field("cpu", description="where model and tensors are; cuda is untested")
     dtype: Literal["auto", "bfloat16", "float32"] = Field(
         "auto",
@@ -23,6 +29,16 @@ class ComputeConfig(Section):
     row_tokens: PositiveInt = Field(
         2048, description="tokens of one packed training row; bounds memory, not the result"
     )
+
+    @property
+    def parts(self) -> Lanes:
+        """How batches are cut and run."""
+        return Lanes() if self.device == "cuda" else Lanes(self.lanes, min(self.lanes, self.threads))
+
+    @property
+    def threads_per_lane(self) -> int:
+        """Threads that work on one operation."""
+        return self.threads // self.parts.workers
 
 
 class WarmupConfig(Section):

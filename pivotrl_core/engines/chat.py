@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from jinja2 import TemplateError
@@ -41,6 +42,7 @@ class ChatRenderer:
         # Some tokenizers have the marks of thinking and calling as special tokens: those may stand inside a turn.
         names = set(tokenizer.all_special_tokens) - {OPEN, CLOSE, OPEN_TAG, CLOSE_TAG}
         self._special = frozenset(tokenizer.convert_tokens_to_ids(sorted(names)))
+        self._lock = Lock()
         self._encode = lru_cache(maxsize=65536)(self._encode_uncached)
 
     def state_ids(self, messages: Sequence[Message], tools: Sequence[Tool]) -> tuple[int, ...]:
@@ -142,7 +144,8 @@ class ChatRenderer:
         return tuple(self._encode(text))
 
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer(text, add_special_tokens=False).input_ids)
+        with self._lock:  # a fast tokenizer is borrowed by one thread at a time
+            return tuple(self.tokenizer(text, add_special_tokens=False).input_ids)
 
 
 def _with_listing(plain: list[dict[str, str]], listing: str) -> list[dict[str, str]]:

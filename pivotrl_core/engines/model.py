@@ -36,7 +36,7 @@ def prepare_torch(compute: ComputeConfig) -> None:
     """Set threads and forbid kernels whose result may change from run to run."""
     import torch
 
-    torch.set_num_threads(compute.threads)
+    torch.set_num_threads(compute.threads_per_lane)
     torch.use_deterministic_algorithms(True, warn_only=compute.device == "cuda")
     # Determinism does not need it here (nothing reads memory it did not write), and it costs 5 % of a decoding step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

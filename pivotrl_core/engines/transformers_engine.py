@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from pivotrl_core.engines.branches import Branches, Own, Stems, StemWriter, bran
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig, TokenCount
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import code_digest
+from pivotrl_core.lanes import ONE_LANE, Lanes
 from pivotrl_core.seeding import generator
 from pivotrl_core.types import content_id
 
@@ -52,14 +55,17 @@ class TransformersEngine:
     Args:
         model: a causal language model, or a PEFT model around one.
         stop_ids: ids that end a turn; the one that was sampled is part of the sample.
-        max_rows: rows decoded at once. Part of the sampling plan: another value may change samples at near-ties.
+        max_rows: rows decoded at once, and `lanes`, which cut requests further. Both are part of the sampling plan:
+            other values may change samples at near-ties.
     """
 
-    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 512) -> None:
+    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 512, lanes: Lanes = ONE_LANE) -> None:
         self.model = model.get_base_model() if hasattr(model, "get_base_model") else model
         self.stop_ids = frozenset(stop_ids)
         self.max_rows = max_rows
-        self.version = content_id([code_digest(*CODE), torch.__version__, transformers.__version__, max_rows])
+        self.lanes = lanes
+        versions = [code_digest(*CODE), torch.__version__, transformers.__version__]
+        self.version = content_id([*versions, max_rows, lanes.parts])
         self.count = TokenCount()
         check_supported(self.model)
         config = self.model.config
@@ -76,12 +82,27 @@ class TransformersEngine:
         """
         self.check_room(max((len(request.prompt_ids) for request in requests), default=0), sampling.max_tokens)
         results: list[list[Sample]] = [[] for _ in requests]
+        chunks = list(_chunks(plan_stems(requests), requests, self.max_rows, self.lanes.parts))
         with self.sampling():
-            for chunk in _chunks(plan_stems(requests), requests, self.max_rows):
-                rows, owners = self._decode_chunk(chunk, requests, sampling)
+            for rows, owners, count in self.lanes.map(partial(self._lane, requests, sampling), chunks):
+                self.count.add(count)
                 for row, owner in zip(rows, owners, strict=True):
                     results[owner].append(row.sample())
         return results
+
+    def _lane(
+        self, requests: Sequence[Request], sampling: SamplingConfig, chunk: list[tuple[int, list[int]]]
+    ) -> tuple[list[Row], list[int], TokenCount]:
+        engine = self.beside()
+        with engine.sampling():
+            return *engine._decode_chunk(chunk, requests, sampling), engine.count
+
+    def beside(self) -> TransformersEngine:
+        """This engine for one lane, inside this one's `sampling()`: the same model, one lane, a count of its own."""
+        engine = copy(self)
+        engine.count = TokenCount()
+        engine.lanes = ONE_LANE
+        return engine
 
     def check_room(self, prompt_tokens: int, max_tokens: int) -> None:
         """Raise ConfigError where a prompt and its continuation are longer than what the model was made for."""
@@ -326,16 +347,21 @@ def plan_stems(requests: Sequence[Request]) -> list[tuple[int, list[int]]]:
 
 
 def _chunks(
-    stems: list[tuple[int, list[int]]], requests: Sequence[Request], max_rows: int
+    stems: list[tuple[int, list[int]]], requests: Sequence[Request], max_rows: int, parts: int
 ) -> Iterator[list[tuple[int, list[int]]]]:
-    """Whole stems, in order, up to `max_rows` rows at once (a single larger stem goes alone)."""
+    """Whole stems, in order, up to `max_rows` rows at once (a single larger stem goes alone), in `parts` or more."""
+    sizes = [sum(len(requests[i].seeds) for i in members) for _, members in stems]
+    total = sum(sizes)
+    share = total / (parts * -(-total // (parts * max_rows))) if total else 1.0  # what each of even chunks would have
     chunk: list[tuple[int, list[int]]] = []
-    rows = 0
-    for stem in stems:
-        size = sum(len(requests[i].seeds) for i in stem[1])
-        if chunk and rows + size > max_rows:
+    rows = passed = place = 0
+    for stem, size in zip(stems, sizes, strict=True):
+        belongs = int((passed + size / 2) / share)
+        if chunk and (belongs > place or rows + size > max_rows):
             yield chunk
             chunk, rows = [], 0
+        place = belongs
+        passed += size
         chunk.append(stem)
         rows += size
     if chunk:

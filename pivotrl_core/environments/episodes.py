@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.protocol import Sample, SamplingConfig
+from pivotrl_core.engines.protocol import Sample, SamplingConfig, TokenCount
 from pivotrl_core.engines.session import EpisodeSession
 from pivotrl_core.engines.transformers_engine import TransformersEngine, common_prefix
 from pivotrl_core.environments.protocol import Domain, Environment, Score, Task
+from pivotrl_core.lanes import even_batches
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.trajectories.thinking import CLOSE
 from pivotrl_core.types import Message
@@ -72,9 +73,17 @@ class EpisodePlayer:
             for temperature in temperatures:
                 jobs.append(_Job(task, counts[task.id], temperature))
                 counts[task.id] += 1
+        batches = even_batches(len(jobs), self.parallel, self.engine.lanes.parts)
         episodes: list[Episode] = []
-        for start in range(0, len(jobs), self.parallel):
-            episodes += self._play_batch(jobs[start : start + self.parallel], seed_name, seed)
+
+        def play_batch(batch: range) -> tuple[list[Episode], TokenCount]:
+            player = replace(self, engine=self.engine.beside())
+            return player._play_batch(jobs[batch.start : batch.stop], seed_name, seed), player.engine.count
+
+        with self.engine.sampling():
+            for played, count in self.engine.lanes.map(play_batch, batches):
+                self.engine.count.add(count)
+                episodes += played
         return episodes
 
     def _play_batch(self, jobs: Sequence[_Job], seed_name: str, seed: int) -> list[Episode]:

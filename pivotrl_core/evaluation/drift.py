@@ -23,7 +23,9 @@ from pivotrl_core.evaluation.ordering import order_agreement
 from pivotrl_core.evaluation.protocol import Benchmark
 from pivotrl_core.grpo.kl import exact_kl
 from pivotrl_core.grpo.logprobs import token_logprobs_and_entropy
-from pivotrl_core.grpo.prefix_tree import TargetSequence, build_tree_row, split_sequences
+from pivotrl_core.grpo.prefix_tree import TargetSequence, TreeRow, build_tree_row, split_sequences
+from pivotrl_core.grpo.tree_attention import tree_attention
+from pivotrl_core.lanes import ONE_LANE, Lanes
 from pivotrl_core.training.scoring import row_hidden
 from pivotrl_core.types import Message, Role
 
@@ -62,8 +64,9 @@ def continuation(state: Sequence[int], action: Sequence[int]) -> TargetSequence:
     return TargetSequence((*state, *action), tuple(range(len(state), len(state) + len(action))))
 
 
-@torch.inference_mode()
-def score_texts(policy: Any, base: Any, sequences: Sequence[TargetSequence], row_tokens: int) -> TextScores:
+def score_texts(
+    policy: Any, base: Any, sequences: Sequence[TargetSequence], row_tokens: int, lanes: Lanes = ONE_LANE
+) -> TextScores:
     """Score sequences under both models.
 
     Args:
@@ -71,27 +74,42 @@ def score_texts(policy: Any, base: Any, sequences: Sequence[TargetSequence], row
         base: the same for the base policy.
         sequences: what is scored at its targets.
         row_tokens: nodes of one packed row.
+        lanes: how rows are cut and run.
     """
-    kl_sum, tokens = 0.0, 0
-    logprobs: list[float] = []
-    base_logprobs: list[float] = []
-    for part in split_sequences(sequences, row_tokens):
-        packed = build_tree_row(part)
-        with policy() as model:
-            row = packed.to(model.device)
-            hidden, head = row_hidden(model, row), model.lm_head.weight
-            logprobs += _sums(hidden, head, row.targets_S, row.owner_S, len(part))
-        with base() as model:
-            base_hidden, base_head = row_hidden(model, row), model.lm_head.weight
-            base_logprobs += _sums(base_hidden, base_head, row.targets_S, row.owner_S, len(part))
-        kl_sum += float(exact_kl(hidden, head, base_hidden, base_head).double().sum())
-        tokens += len(row.targets_S)
-    return TextScores(kl_sum / max(tokens, 1), logprobs, base_logprobs)
+    rows = [build_tree_row(part) for part in split_sequences(sequences, row_tokens, lanes.parts)]
+    with policy() as model:
+        own, head = _score_rows(model, rows, lanes), model.lm_head.weight
+    with base() as model:
+        bases, base_head = _score_rows(model, rows, lanes), model.lm_head.weight
+
+    @torch.inference_mode()
+    def divergence(pair: tuple[_Scored, _Scored]) -> float:
+        return float(exact_kl(pair[0].hidden_SD, head, pair[1].hidden_SD, base_head).double().sum())
+
+    kl_sum = sum(lanes.map(divergence, list(zip(own, bases, strict=True))))
+    tokens = sum(len(row.targets_S) for row in rows)
+    return TextScores(kl_sum / max(tokens, 1), *([sum_ for one in side for sum_ in one.sums] for side in (own, bases)))
 
 
-def _sums(hidden: Tensor, head: Tensor, targets_S: Tensor, owner_S: Tensor, count: int) -> list[float]:
-    scores = token_logprobs_and_entropy(hidden, head, targets_S).logprobs_S
-    return torch.zeros(count, dtype=torch.float64, device=scores.device).index_add(0, owner_S, scores.double()).tolist()
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """One row under one model: hidden states [S, D] at its targets, and each sequence's log-probability."""
+
+    hidden_SD: Tensor
+    sums: list[float]
+
+
+def _score_rows(model: Any, rows: Sequence[TreeRow], lanes: Lanes) -> list[_Scored]:
+    @torch.inference_mode()
+    def score(row: TreeRow) -> _Scored:
+        row = row.to(model.device)
+        hidden_SD = row_hidden(model, row)
+        scores_S = token_logprobs_and_entropy(hidden_SD, model.lm_head.weight, row.targets_S).logprobs_S.double()
+        sums_N = scores_S.new_zeros(len(row.lengths_N)).index_add(0, row.owner_S, scores_S)
+        return _Scored(hidden_SD, sums_N.tolist())
+
+    with tree_attention(model):
+        return list(lanes.map(score, rows))
 
 
 def action_order(scores: TextScores, groups: Sequence[int]) -> dict[str, float | None]:

@@ -96,13 +96,32 @@ def unpack(values_S: Float[Tensor, " S"], row: TreeRow) -> Float[Tensor, "N T"]:
     return values_S.new_zeros(row.mask_NT.shape).index_put((row.owner_S, row.step_S), values_S)
 
 
-def split_sequences(sequences: Sequence[TargetSequence], max_tokens: int) -> list[list[TargetSequence]]:
+def split_sequences(sequences: Sequence[TargetSequence], max_tokens: int, parts: int = 1) -> list[list[TargetSequence]]:
     """Sequences in order, as many to a row as its tree has room for (one that is longer goes alone)."""
-    return [[sequences[index] for index in row] for row in plan_rows(sequences, max_tokens)]
+    return [[sequences[index] for index in row] for row in plan_rows(sequences, max_tokens, parts)]
 
 
-def plan_rows(sequences: Sequence[TargetSequence], max_tokens: int) -> list[list[int]]:
-    """Indices of the sequences of each row: in order, up to `max_tokens` nodes."""
+def plan_rows(sequences: Sequence[TargetSequence], max_tokens: int, parts: int = 1) -> list[list[int]]:
+    """Indices of the sequences of each row: in order, up to `max_tokens` nodes.
+
+    With `parts`, rows come in multiples of so many where sequences suffice, and are about as long as one another.
+    """
+    rows = _fill_rows(sequences, max_tokens)
+    if parts == 1:
+        return rows
+    goal = -(-len(rows) // parts) * parts
+    short, enough = 0, max_tokens  # the smallest limit that needs no more rows than that, to the nearest 32 tokens
+    while enough - short > 32:
+        middle = (short + enough) // 2
+        tried = _fill_rows(sequences, middle)
+        if len(tried) > goal:
+            short = middle
+        else:
+            enough, rows = middle, tried
+    return rows
+
+
+def _fill_rows(sequences: Sequence[TargetSequence], max_tokens: int) -> list[list[int]]:
     rows: list[list[int]] = []
     nodes: dict[tuple[int, int], int] = {}
     for index, sequence in enumerate(sequences):

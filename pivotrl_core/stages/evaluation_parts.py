@@ -6,6 +6,7 @@ Whatever the policy writes is measured in portions (see portions.py); drift take
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from pivotrl_core.config.inputs import EmbeddedSource
-from pivotrl_core.engines.protocol import Request, SamplingConfig
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.protocol import Engine, Request, SamplingConfig
+from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.environments.episodes import Episode, EpisodePlayer
 from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.registry import get_domain
@@ -27,11 +30,12 @@ from pivotrl_core.evaluation.drift import (
 )
 from pivotrl_core.evaluation.protocol import Benchmark, Item
 from pivotrl_core.evaluation.scoring import score_answers, skip_reason
+from pivotrl_core.lanes import even_batches
 from pivotrl_core.pivots.profile_record import read_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.seeding import derive_seed, generator
 from pivotrl_core.stages.context import CANDIDATES, StageContext
-from pivotrl_core.stages.portions import Rows
+from pivotrl_core.stages.portions import Portion, Rows
 from pivotrl_core.stages.subject import Subject
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.trajectories.thinking import split_thinking
@@ -67,11 +71,15 @@ def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
     tasks = domain.tasks(Split(settings.split), settings.episodes, TASK_SEED)
     temperatures = {"greedy": 0.0, "t1": settings.sampled_temperature}
     player = EpisodePlayer(subject.engine, subject.renderer, domain, settings.max_tokens, settings.max_turns)
-    rows: Rows = []
-    batch = player.parallel // len(temperatures)
-    for start in range(0, len(tasks), batch):
-        play = partial(_episodes, player, tasks[start : start + batch], list(temperatures.values()), subject.seed)
-        rows += subject.portions.rows(f"episodes-{start}", play)
+    batches = even_batches(len(tasks), player.parallel // len(temperatures), subject.lanes.parts)
+    portions = [
+        Portion(
+            f"episodes-{batch.start}",
+            partial(_episodes, player, tasks[batch.start : batch.stop], list(temperatures.values()), subject.seed),
+        )
+        for batch in batches
+    ]
+    rows = [row for played in subject.portions.rows(portions) for row in played]
     metrics: dict[str, float | None] = {}
     for name, temperature in temperatures.items():
         own = [row for row in rows if row["temperature"] == temperature]
@@ -83,8 +91,11 @@ def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
     return metrics, {"domain": source.domain, "split": settings.split}
 
 
-def _episodes(player: EpisodePlayer, tasks: Sequence[Task], temperatures: Sequence[float], seed: int) -> Rows:
-    return [_episode_columns(episode) for episode in player.play(tasks, temperatures, "evaluate", seed)]
+def _episodes(
+    player: EpisodePlayer, tasks: Sequence[Task], temperatures: Sequence[float], seed: int, engine: TransformersEngine
+) -> Rows:
+    played = replace(player, engine=engine).play(tasks, temperatures, "evaluate", seed)
+    return [_episode_columns(episode) for episode in played]
 
 
 def _episode_columns(episode: Episode) -> dict[str, Any]:
@@ -101,22 +112,28 @@ def _score_turns(context: StageContext, subject: Subject, out: Path) -> Found:
     turns = _held_out(context, Split(settings.split), settings.turns)
     metrics: dict[str, float | None] = {}
     rows: Rows = []
-    for name, temperature in (("greedy", 0.0), ("t1", settings.sampled_temperature)):
-        own = subject.portions.rows(f"turns-{name}", partial(_turns, subject, turns, name, temperature))
+    temperatures = {"greedy": 0.0, "t1": settings.sampled_temperature}
+    portions = [
+        Portion(f"turns-{name}", partial(_turns, subject, turns, name, temperature))
+        for name, temperature in temperatures.items()
+    ]
+    for name, own in zip(temperatures, subject.portions.rows(portions), strict=True):
         metrics[f"eval/turns/accuracy_{name}"] = sum(row["score"] for row in own) / len(own) if own else None
         rows += own
     write_table(out / "turns.parquet", "turns", TURN_SCHEMA, rows)
     return metrics, {"domain": "turns", "split": settings.split}
 
 
-def _turns(subject: Subject, turns: Sequence[Candidate], name: str, temperature: float) -> Rows:
+def _turns(
+    subject: Subject, turns: Sequence[Candidate], name: str, temperature: float, engine: TransformersEngine
+) -> Rows:
     verifier = configured_verifier(subject.config, "functional")
     states = [subject.renderer.state_ids(turn.state, turn.tools) for turn in turns]
     requests = [
         Request(turn.id, state, (derive_seed(subject.seed, name, turn.id),))
         for turn, state in zip(turns, states, strict=True)
     ]
-    samples = subject.engine.sample(requests, SamplingConfig(temperature, subject.config.evaluate.max_tokens))
+    samples = engine.sample(requests, SamplingConfig(temperature, subject.config.evaluate.max_tokens))
     actions = [subject.renderer.parse(one.ids, turn.tools) for turn, (one,) in zip(turns, samples, strict=True)]
     verdicts = [verifier.verify(turn, action) for turn, action in zip(turns, actions, strict=True)]
     return [
@@ -136,6 +153,7 @@ def measure_benchmarks(context: StageContext, subject: Subject, out: Path) -> Fo
     metrics: dict[str, float | None] = {}
     rows: Rows = []
     described: list[dict[str, Any]] = []
+    scored: list[tuple[Benchmark, Sequence[Item]]] = []
     for benchmark in map(get_benchmark, context.config.evaluate.benchmarks):
         items = benchmark.items()[: context.config.evaluate.items]
         skipped = skip_reason(benchmark)
@@ -143,7 +161,9 @@ def measure_benchmarks(context: StageContext, subject: Subject, out: Path) -> Fo
         if skipped is not None:
             print(f"evaluate: {benchmark.name} skipped: {skipped}", flush=True)
             continue
-        own = subject.portions.rows(benchmark.name, partial(_item_rows, subject, benchmark, items))
+        scored.append((benchmark, items))
+    portions = [Portion(one.name, partial(_item_rows, subject, one, items)) for one, items in scored]
+    for (benchmark, items), own in zip(scored, subject.portions.rows(portions), strict=True):
         mean = sum(row["score"] for row in own) / len(own)
         metrics[f"eval/{benchmark.name}/score"] = mean
         metrics[f"eval/{benchmark.name}/parse_failure_rate"] = sum(not row["parsed"] for row in own) / len(own)
@@ -153,8 +173,8 @@ def measure_benchmarks(context: StageContext, subject: Subject, out: Path) -> Fo
     return metrics, {"benchmarks": described}
 
 
-def _item_rows(subject: Subject, benchmark: Benchmark, items: Sequence[Item]) -> Rows:
-    answers = _answers(subject, benchmark, items)
+def _item_rows(subject: Subject, benchmark: Benchmark, items: Sequence[Item], engine: TransformersEngine) -> Rows:
+    answers = _answers(subject.renderer, engine, benchmark, items)
     return [
         {"benchmark": benchmark.name, "item_id": item.id, "score": score.score, "parsed": score.parsed,
          "answer": answer, "extracted": score.extracted}
@@ -162,11 +182,11 @@ def _item_rows(subject: Subject, benchmark: Benchmark, items: Sequence[Item]) ->
     ]  # fmt: skip
 
 
-def _answers(subject: Subject, benchmark: Benchmark, items: Sequence[Any]) -> list[str]:
-    requests = [Request(item.id, subject.renderer.state_ids(item.messages, ()), (0,)) for item in items]
-    samples = subject.engine.sample(requests, SamplingConfig(0.0, benchmark.max_tokens))
-    ends = subject.renderer.eos_id
-    texts = (subject.renderer.decode([i for i in sample.ids if i != ends]) for (sample,) in samples)
+def _answers(renderer: ChatRenderer, engine: Engine, benchmark: Benchmark, items: Sequence[Item]) -> list[str]:
+    requests = [Request(item.id, renderer.state_ids(item.messages, ()), (0,)) for item in items]
+    samples = engine.sample(requests, SamplingConfig(0.0, benchmark.max_tokens))
+    ends = renderer.eos_id
+    texts = (renderer.decode([i for i in sample.ids if i != ends]) for (sample,) in samples)
     # Half a surrogate pair cannot be stored; a model can write one token of it.
     return [split_thinking(text)[1].encode("utf-8", "replace").decode("utf-8") for text in texts]
 
@@ -177,18 +197,18 @@ def measure_drift(context: StageContext, subject: Subject, out: Path) -> Found:
     settings = context.config.evaluate
     benchmarks = [get_benchmark(name) for name in settings.benchmarks]
     row_tokens = context.config.compute.row_tokens
-    models = (subject.policy_model, subject.base_model)
+    models, lanes = (subject.policy_model, subject.base_model), subject.lanes
     sequences, groups = _alternatives(context, subject)
     subject.compute_in_fp32()
-    neutral = score_texts(*models, neutral_sequences(subject.renderer, settings.drift_texts), row_tokens)
+    neutral = score_texts(*models, neutral_sequences(subject.renderer, settings.drift_texts), row_tokens, lanes)
     asked = instruction_sequences(subject.renderer, benchmarks, settings.drift_texts)
     metrics: dict[str, float | None] = {"eval/drift/kl_neutral": neutral.kl}
     if asked:
-        instructions = score_texts(*models, asked, row_tokens)
+        instructions = score_texts(*models, asked, row_tokens, lanes)
         change = _mean_change(instructions.logprobs_N, instructions.base_logprobs_N, asked)
         metrics |= {"eval/drift/kl_instructions": instructions.kl, "eval/drift/reference_logprob_change": change}
     if sequences:
-        turns = score_texts(*models, sequences, row_tokens)
+        turns = score_texts(*models, sequences, row_tokens, lanes)
         metrics |= {"eval/drift/kl_other_turns": turns.kl, **action_order(turns, groups)}
     return metrics, {}
 
@@ -205,9 +225,8 @@ def _alternatives(context: StageContext, subject: Subject) -> tuple[list[Any], l
         for turn in turns
     ]
     with subject.base_model() as base:
-        engine = (
-            subject.engine if base is subject.engine.model else type(subject.engine)(base, [subject.renderer.eos_id])
-        )
+        own = base is subject.engine.model
+        engine = subject.engine if own else TransformersEngine(base, [subject.renderer.eos_id], lanes=subject.lanes)
         samples = engine.sample(requests, SamplingConfig(1.0, context.config.evaluate.max_tokens))
     sequences: list[Any] = []
     groups: list[int] = []

@@ -1,38 +1,55 @@
 """What an evaluation has measured so far, portion by portion, so that one that is killed goes on from there.
 
 A portion is a batch of episodes, a benchmark, a temperature at the held-out turns. It is kept as its rows and as the
-tokens it cost, in the stage's scratch folder, whose name says everything that they depend on.
+tokens it cost, in the stage's scratch folder, whose name says everything that they depend on. Portions are measured
+side by side (see lanes.py): none depends on another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pivotrl_core.engines.protocol import TokenCount
+from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.files import read_json, write_json
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
+class Portion:
+    """A name, and how its rows are measured with an engine of its own."""
+
+    name: str
+    measure: Callable[[TransformersEngine], Rows]
+
+
+@dataclass(frozen=True, slots=True)
 class Portions:
-    """Rows that were measured before come from `folder`, with their tokens added to `count`; others are computed."""
+    """Rows that were measured before come from `folder`; others are computed. Tokens of all count in the engine's."""
 
     folder: Path
-    count: TokenCount
+    engine: TransformersEngine
 
-    def rows(self, name: str, measure: Callable[[], Rows]) -> Rows:
-        """The rows of one portion, in order. JSON keeps every number exactly."""
-        path = self.folder / f"{name}.json"
+    def rows(self, portions: Sequence[Portion]) -> list[Rows]:
+        """The rows of each portion, in order."""
+        results = []
+        with self.engine.sampling():
+            for rows, count in self.engine.lanes.map(self._rows, portions):
+                self.engine.count.add(count)
+                results.append(rows)
+        return results
+
+    def _rows(self, portion: Portion) -> tuple[Rows, TokenCount]:
+        """JSON keeps every number exactly."""
+        path = self.folder / f"{portion.name}.json"
         if path.exists():
             kept = read_json(path)
-            self.count.add(TokenCount(**kept["tokens"]))
-            rows: Rows = kept["rows"]
-            return rows
-        before = replace(self.count)
-        rows = measure()
-        write_json(path, {"rows": rows, "tokens": asdict(self.count.since(before))})
-        return rows
+            return kept["rows"], TokenCount(**kept["tokens"])
+        engine = self.engine.beside()
+        rows = portion.measure(engine)
+        write_json(path, {"rows": rows, "tokens": asdict(engine.count)})
+        return rows, engine.count

@@ -56,16 +56,14 @@ def _profiler(context: StageContext, folder: Path) -> Profiler:
     policy = load_policy(folder, base, compute)
     renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
     return Profiler(
-        TransformersEngine(policy.model, [renderer.eos_id]),
+        TransformersEngine(policy.model, [renderer.eos_id], lanes=compute.parts),
         renderer,
         configured_verifier(config),
         SamplingConfig(config.profile.temperature, config.profile.max_tokens),
         config.profile.samples,
         0,
-        # Another dtype or number of threads may change a sample at a near-tie: its blocks are others.
-        content_id(
-            [policy_digest(folder, base), config.compute.device, compute_dtype(config.compute), config.compute.threads]
-        ),
+        # Another dtype or number of threads a lane may change a sample at a near-tie: its blocks are others.
+        content_id([policy_digest(folder, base), compute.device, compute_dtype(compute), compute.threads_per_lane]),
         context.store / "profile-blocks",
         config.profile.block_trajectories,
     )

@@ -12,6 +12,7 @@ from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import ADAPTER, load_policy
 from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.lanes import Lanes
 from pivotrl_core.stages.context import BASE, StageContext
 from pivotrl_core.stages.portions import Portions
 
@@ -31,6 +32,11 @@ class Subject:
     engine: TransformersEngine
     renderer: ChatRenderer
     portions: Portions
+
+    @property
+    def lanes(self) -> Lanes:
+        """How what is measured is cut and run."""
+        return self.engine.lanes
 
     @contextmanager
     def policy_model(self) -> Iterator[Any]:
@@ -58,6 +64,6 @@ def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Su
     same = folder == base_folder or (folder / ADAPTER).exists()
     base = None if same else load_policy(base_folder, base_folder, config.compute).model
     renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
-    engine = TransformersEngine(policy.model, [renderer.eos_id])
-    portions = Portions(context.scratch / "portions", engine.count)
+    engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=config.compute.parts)
+    portions = Portions(context.scratch / "portions", engine)
     return Subject(config, arm, seed, policy, base, engine, renderer, portions)

@@ -104,7 +104,7 @@ def _policy_gradient(
     on_step: OnStep,
 ) -> Progress:
     renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
-    engine = TransformersEngine(policy.model, [renderer.eos_id])
+    engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
     source: GroupSource
     if isinstance(settings, GRPOTrain):
         verifier = configured_verifier(context.config, settings.reward)

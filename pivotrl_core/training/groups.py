@@ -113,9 +113,10 @@ class EpisodeGroup:
             yield Member(TargetSequence(ids, tuple(places)), index, first, (first,), advantage, logprobs)
 
 
-def split_rows(members: Sequence[Member], max_tokens: int) -> list[list[Member]]:
-    """Members in order, as many to a row as its tree has room for."""
-    return [[members[i] for i in row] for row in plan_rows([member.sequence for member in members], max_tokens)]
+def split_rows(members: Sequence[Member], max_tokens: int, parts: int) -> list[list[Member]]:
+    """Members in order, as many to a row as its tree has room for, in `parts` rows or more where they suffice."""
+    plan = plan_rows([member.sequence for member in members], max_tokens, parts)
+    return [[members[i] for i in row] for row in plan]
 
 
 def padded_lines(lines: Sequence[Sequence[float]], mask_NT: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.branches import check_supported
 from pivotrl_core.engines.model import ADAPTER, load_model, load_policy, resolve_folder
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.lanes import Lanes
 from pivotrl_core.training.saving import save_adapter, save_model
 
 
@@ -92,6 +93,11 @@ class TrainablePolicy:
         return inner_model(self.model)
 
     @property
+    def lanes(self) -> Lanes:
+        """How batches are cut and run on this policy."""
+        return self.compute.parts
+
+    @property
     def head(self) -> Tensor:
         """The output embedding [V, D]."""
         weight: Tensor = self.inner.lm_head.weight
@@ -109,14 +115,17 @@ class TrainablePolicy:
                 self._reference = inner_model(load_policy(self.pi_0, self.base, self.compute).model)
             yield self._reference
 
-    def collect_gradients(self) -> None:
-        """After each backward pass: move gradients of low-precision parameters onto their fp32 masters."""
-        for parameter, master in zip(self.trained, self.masters, strict=True):
-            if master is parameter or parameter.grad is None:
-                continue
-            grown = parameter.grad.float()
-            master.grad = grown if master.grad is None else master.grad.add_(grown)
-            parameter.grad = None
+    def gradients(self, loss: Tensor) -> list[Tensor | None]:
+        """Gradient of each trained parameter. Several threads may compute theirs at once: nothing is added up yet."""
+        return list(torch.autograd.grad(loss, self.trained, allow_unused=True))
+
+    def add_gradients(self, gradients: list[Tensor | None]) -> None:
+        """Add to the gradients of the fp32 masters; the list is emptied. The order of calls decides the last bits."""
+        for master, gradient in zip(self.masters, gradients, strict=True):
+            if gradient is not None:
+                grown = gradient.float()
+                master.grad = grown if master.grad is None else master.grad.add_(grown)
+        gradients.clear()
 
     def publish(self) -> None:
         """After each optimiser step: copy the masters into the parameters that compute."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -25,13 +26,14 @@ from pivotrl_core.grpo.choices import AdvantageNormalisation, KLEstimator
 from pivotrl_core.grpo.kl import kl_estimate, kl_term
 from pivotrl_core.grpo.loss import ClipConfig, RatioRecord, policy_loss, weighted_sum
 from pivotrl_core.grpo.metrics import group_metrics, ratio_metrics, token_metrics
-from pivotrl_core.grpo.prefix_tree import build_tree_row
+from pivotrl_core.grpo.prefix_tree import TreeRow, build_tree_row
+from pivotrl_core.grpo.tree_attention import tree_attention
 from pivotrl_core.grpo.weights import sequence_weights
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.groups import Group, Member, padded_lines, split_rows
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
-from pivotrl_core.training.scoring import score_row
+from pivotrl_core.training.scoring import logprobs_of_rows, score_row
 
 IDLE_LIMIT = 10  # steps in a row without one group that teaches anything
 
@@ -50,8 +52,32 @@ class GroupSource(Protocol):
 
 
 @dataclass(slots=True)
+class _Row:
+    """One row of a batch, with log-probabilities [N, T] of the reference and of the weights that sampled, if needed."""
+
+    members: Sequence[Member]
+    tree: TreeRow
+    reference_NT: Tensor | None = None
+    old_NT: Tensor | None = None
+
+
+@dataclass(slots=True)
+class _RowGradient:
+    """What one row adds to an update."""
+
+    gradients: list[Tensor | None]
+    logprobs_NT: Tensor
+    ratios: RatioRecord
+    entropy: float
+    kl: float
+    tokens: float
+    loss: float
+    computed: int
+
+
+@dataclass(slots=True)
 class _Totals:
-    """Sums over the micro-batches of one update."""
+    """Sums over the rows of one update."""
 
     ratios: RatioRecord = field(default_factory=RatioRecord)
     entropy: float = 0.0
@@ -59,6 +85,15 @@ class _Totals:
     tokens: float = 0.0
     loss: float = 0.0
     computed: int = 0
+
+    def add(self, row: _RowGradient) -> None:
+        """Add one row's; in the rows' order, which decides the last bits."""
+        self.ratios = self.ratios + row.ratios
+        self.entropy += row.entropy
+        self.kl += row.kl
+        self.tokens += row.tokens
+        self.loss += row.loss
+        self.computed += row.computed
 
 
 def train_policy_gradient(
@@ -154,7 +189,6 @@ def _has_kl_reward(config: PolicyGradient) -> bool:
     return config.kl.weight > 0 and config.kl.estimator is KLEstimator.K1
 
 
-@torch.no_grad()
 def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: PolicyGradient, row_tokens: int) -> Tensor:
     """k1 of every sample [B, G], in nats: log pi(sample) - log pi_0(sample), summed over its tokens.
 
@@ -163,11 +197,12 @@ def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: Policy
     result_BG = torch.zeros(len(groups), len(groups[0].rewards), dtype=torch.float64)
     ones_G = torch.ones(result_BG.shape[1])
     members = [one for index, group in enumerate(groups) for one in group.members(index, ones_G)]
-    for part in split_rows(members, row_tokens):
-        row = build_tree_row([member.sequence for member in part]).to(policy.inner.device)
-        with policy.reference() as reference:
-            reference_NT, _ = score_row(reference, row, config.temperature)
-        own_NT, _ = score_row(policy.inner, row, config.temperature)
+    parts = split_rows(members, row_tokens, policy.lanes.parts)
+    rows = [build_tree_row([member.sequence for member in part]).to(policy.inner.device) for part in parts]
+    with policy.reference() as reference:
+        references = logprobs_of_rows(reference, rows, config.temperature, policy.lanes)
+    own = logprobs_of_rows(policy.inner, rows, config.temperature, policy.lanes)
+    for part, own_NT, reference_NT in zip(parts, own, references, strict=True):
         k1_N = kl_estimate(own_NT, reference_NT, KLEstimator.K1).double().sum(dim=1)
         for member, value in zip(part, k1_N.tolist(), strict=True):
             for index in member.equal:
@@ -215,50 +250,55 @@ def _accumulate(
         for member in group.members(index, advantages_BG[index])
         if regularised or member.advantage != 0.0
     ]
-    for index, part in enumerate(split_rows(members, row_tokens)):
-        logprobs_NT = _backward(policy, part, weights_BG, config, totals, old[index] if index < len(old) else None)
-        if index == len(old):
-            old.append(logprobs_NT)
+    parts = split_rows(members, row_tokens, policy.lanes.parts)
+    rows = [_Row(part, build_tree_row([one.sequence for one in part]).to(policy.inner.device)) for part in parts]
+    if _has_kl_term(config):
+        with policy.reference() as reference:
+            trees = [row.tree for row in rows]
+            for row, reference_NT in zip(
+                rows, logprobs_of_rows(reference, trees, config.temperature, policy.lanes), strict=True
+            ):
+                row.reference_NT = reference_NT
+    for row, old_NT in zip(rows, old, strict=False):
+        row.old_NT = old_NT
+    with tree_attention(policy.inner):
+        for result in policy.lanes.map(partial(_gradient, policy, weights_BG, config), rows):
+            policy.add_gradients(result.gradients)
+            totals.add(result)
+            if len(old) < len(rows):
+                old.append(result.logprobs_NT)
     return totals
 
 
-def _backward(
-    policy: TrainablePolicy,
-    members: Sequence[Member],
-    weights_BG: Tensor,
-    config: PolicyGradient,
-    totals: _Totals,
-    old_NT: Tensor | None,
-) -> Tensor:
-    """Add one row's gradient. Returns the row's log-probabilities [N, T] before the update."""
+def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradient, row: _Row) -> _RowGradient:
+    """One row's gradient, and what is recorded of it."""
     device = policy.inner.device
-    row = build_tree_row([member.sequence for member in members]).to(device)
-    mask_NT = row.mask_NT
-    many_N = torch.tensor([member.multiplicity for member in members], device=device)
-    advantages_N = torch.tensor([member.advantage for member in members], device=device)
-    weights_N = torch.stack([weights_BG[member.group, member.first] for member in members]).to(device)
-    logprobs_NT, entropy_NT = score_row(policy.inner, row, config.temperature)
+    mask_NT = row.tree.mask_NT
+    many_N = torch.tensor([member.multiplicity for member in row.members], device=device)
+    advantages_N = torch.tensor([member.advantage for member in row.members], device=device)
+    weights_N = torch.stack([weights_BG[member.group, member.first] for member in row.members]).to(device)
+    logprobs_NT, entropy_NT = score_row(policy.inner, row.tree, config.temperature)
     result = policy_loss(
         logprobs_NT, advantages_N, mask_NT, weights_N,
         ClipConfig(config.clip.low, config.clip.high, config.ratio, config.truncation_cap),
-        sampled_logprobs_NT=padded_lines([member.logprobs for member in members], mask_NT),
-        old_logprobs_NT=old_NT if config.truncation_cap is not None else None, multiplicity_N=many_N,
+        sampled_logprobs_NT=padded_lines([member.logprobs for member in row.members], mask_NT),
+        old_logprobs_NT=row.old_NT if config.truncation_cap is not None else None, multiplicity_N=many_N,
     )  # fmt: skip
-    loss = result.loss
+    loss, kl = result.loss, 0.0
     if config.entropy_weight > 0:
         loss = loss - config.entropy_weight * weighted_sum(entropy_NT, mask_NT, weights_N * many_N)
-    if _has_kl_term(config):
-        with policy.reference() as reference:
-            reference_NT, _ = score_row(reference, row, config.temperature)
-        term = kl_term(logprobs_NT, reference_NT, mask_NT, weights_N * many_N, config.kl.estimator)
+    if row.reference_NT is not None:
+        term = kl_term(logprobs_NT, row.reference_NT, mask_NT, weights_N * many_N, config.kl.estimator)
         loss = loss + config.kl.weight * term
-        kl_NT = kl_estimate(logprobs_NT.detach(), reference_NT, config.kl.estimator)
-        totals.kl += float(weighted_sum(kl_NT, mask_NT, many_N))
-    loss.backward()  # type: ignore[no-untyped-call]
-    policy.collect_gradients()
-    totals.ratios = totals.ratios + result.ratios
-    totals.entropy += float(weighted_sum(entropy_NT.detach(), mask_NT, many_N))
-    totals.tokens += float((mask_NT.sum(dim=1) * many_N).sum())
-    totals.loss += float(loss.detach())
-    totals.computed += len(row.input_ids_L)
-    return logprobs_NT.detach()
+        kl_NT = kl_estimate(logprobs_NT.detach(), row.reference_NT, config.kl.estimator)
+        kl = float(weighted_sum(kl_NT, mask_NT, many_N))
+    return _RowGradient(
+        gradients=policy.gradients(loss),
+        logprobs_NT=logprobs_NT.detach(),
+        ratios=result.ratios,
+        entropy=float(weighted_sum(entropy_NT.detach(), mask_NT, many_N)),
+        kl=kl,
+        tokens=float((mask_NT.sum(dim=1) * many_N).sum()),
+        loss=float(loss.detach()),
+        computed=len(row.tree.input_ids_L),
+    )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pivotrl_core.grpo.logprobs import token_logprobs_and_entropy
 from pivotrl_core.grpo.prefix_tree import TreeRow, unpack
 from pivotrl_core.grpo.tree_attention import TreeAttention, tree_attention
 from pivotrl_core.grpo.tree_tiles import plan_tiles
+from pivotrl_core.lanes import Lanes
 
 
 def row_hidden(model: Any, row: TreeRow) -> Tensor:
@@ -27,3 +30,14 @@ def score_row(model: Any, row: TreeRow, temperature: float = 1.0) -> tuple[Tenso
     """Log-probability and entropy [N, T] of every target, at the temperature of sampling."""
     scores = token_logprobs_and_entropy(row_hidden(model, row), model.lm_head.weight, row.targets_S, temperature)
     return unpack(scores.logprobs_S, row), unpack(scores.entropy_S, row)
+
+
+def logprobs_of_rows(model: Any, rows: Sequence[TreeRow], temperature: float, lanes: Lanes) -> list[Tensor]:
+    """Log-probabilities [N, T] of the targets of each row, without gradient."""
+
+    @torch.no_grad()
+    def logprobs(row: TreeRow) -> Tensor:
+        return score_row(model, row, temperature)[0]
+
+    with tree_attention(model):
+        return list(lanes.map(logprobs, rows))

@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.errors import TrainingError
 from pivotrl_core.grpo.loss import weighted_sum
 from pivotrl_core.grpo.prefix_tree import TargetSequence, build_tree_row, split_sequences
+from pivotrl_core.grpo.tree_attention import tree_attention
 from pivotrl_core.seeding import generator
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
@@ -95,15 +97,20 @@ def _accumulate(policy: TrainablePolicy, sequences: Sequence[TargetSequence], ro
     """Gradient of the step's loss, row by row; returns the loss and the number of computed tokens."""
     total = sum(len(sequence.places) for sequence in sequences)
     loss_sum, computed = 0.0, 0
-    for part in split_sequences(sequences, row_tokens):
+
+    def gradient(part: Sequence[TargetSequence]) -> tuple[list[Tensor | None], float, int]:
         row = build_tree_row(part).to(policy.inner.device)
         logprobs_NT, _ = score_row(policy.inner, row)
         weights_N = torch.full((len(part),), 1.0 / total, device=logprobs_NT.device)
         loss = -weighted_sum(logprobs_NT, row.mask_NT, weights_N)
-        loss.backward()  # type: ignore[no-untyped-call]
-        policy.collect_gradients()
-        loss_sum += float(loss.detach())
-        computed += len(row.input_ids_L)
+        return policy.gradients(loss), float(loss.detach()), len(row.input_ids_L)
+
+    parts = split_sequences(sequences, row_tokens, policy.lanes.parts)
+    with tree_attention(policy.inner):
+        for gradients, loss, size in policy.lanes.map(gradient, parts):
+            policy.add_gradients(gradients)
+            loss_sum += loss
+            computed += size
     if not math.isfinite(loss_sum):
         raise TrainingError("the loss is not finite; lower the learning rate, or look at the data of this step")
     return loss_sum, computed

@@ -5,24 +5,25 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
+from pivotrl_core.engines.protocol import TokenCount
+from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.files import file_digest
 from pivotrl_core.stages.candidates import run_candidates
 from pivotrl_core.stages.context import StageContext
 from pivotrl_core.stages.evaluate import run_evaluate
-from pivotrl_core.stages.portions import Portions, Rows
+from pivotrl_core.stages.portions import Portion, Portions, Rows
 from tests.toy_training import pull_toys, toy_trajectories
 
 pytestmark = pytest.mark.usefixtures("deterministic")
 
 EMBEDDED = {"kind": "embedded", "domain": "helpdesk"}
 FOLDER = {"kind": "folder", "path": "unused: the data are pulled already"}
-EPISODES = 70  # 64 tasks at two temperatures are played at once
+EPISODES = 70  # 64 tasks at two temperatures are played at once: two batches of 35
 BENCHMARKS = ["ifbench", "mmlu-pro"]
 
 
@@ -53,7 +54,7 @@ def evaluate(root: Path, config: Config) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("source", "portions"),
     [
-        (EMBEDDED, ["episodes-0", "episodes-64", "ifbench-embedded", "mmlu-pro-embedded"]),
+        (EMBEDDED, ["episodes-0", "episodes-35", "ifbench-embedded", "mmlu-pro-embedded"]),
         (FOLDER, ["turns-greedy", "turns-t1", "ifbench-embedded", "mmlu-pro-embedded"]),
     ],
     ids=["episodes", "held-out turns"],
@@ -70,18 +71,18 @@ def test_a_killed_evaluation_equals_an_undisturbed_one(
     undisturbed = evaluate(tmp_path, config)
     shutil.rmtree(tmp_path / "scratch")
     began: list[str] = []
-    original = Portions.rows
+    original = Portions._rows
 
-    def rows(self: Portions, name: str, measure: Any) -> Rows:
-        def once() -> Rows:
-            began.append(name)
+    def rows(self: Portions, portion: Portion) -> tuple[Rows, TokenCount]:
+        def once(engine: TransformersEngine) -> Rows:
+            began.append(portion.name)
             if len(began) % 2 == 0:  # every start finishes one portion and is killed in the next
                 raise KeyboardInterrupt
-            return list(measure())
+            return portion.measure(engine)
 
-        return original(self, name, once)
+        return original(self, Portion(portion.name, once))
 
-    monkeypatch.setattr(Portions, "rows", rows)
+    monkeypatch.setattr(Portions, "_rows", rows)
     for _ in portions[1:]:
         with pytest.raises(KeyboardInterrupt):
             evaluate(tmp_path, config)

@@ -34,9 +34,7 @@ def test_the_rate_warms_up_and_then_follows_its_schedule() -> None:
 def policy_with_gradient(folder: Path, value: float) -> TrainablePolicy:
     """A bf16 policy whose every master has the same gradient."""
     policy = TrainablePolicy(folder, folder, LoRA(rank=2, alpha=4.0), BF16, seed=0)
-    for parameter in policy.trained:
-        parameter.grad = torch.full_like(parameter, value)
-    policy.collect_gradients()
+    policy.add_gradients([torch.full_like(parameter, value) for parameter in policy.trained])
     return policy
 
 
@@ -58,9 +56,8 @@ def test_low_precision_parameters_have_masters_that_keep_small_updates(tiny_llam
 
 def test_gradients_of_several_rows_add_up_in_fp32(tiny_llama: Path) -> None:
     policy = policy_with_gradient(tiny_llama, 1.0)
-    for parameter in policy.trained:
-        parameter.grad = torch.full_like(parameter, 2.0**-9)  # bf16 would drop it beside 1
-    policy.collect_gradients()
+    small: list[torch.Tensor | None] = [torch.full_like(parameter, 2.0**-9) for parameter in policy.trained]
+    policy.add_gradients(small)  # bf16 would drop it beside 1
     assert all(bool((master.grad == 1.0 + 2.0**-9).all()) for master in policy.masters if master.grad is not None)
 
 
