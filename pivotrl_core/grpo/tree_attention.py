@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import scaled_dot_product_attention
 
 from pivotrl_core.attention import attention_in_force, register_attention
@@ -37,6 +38,7 @@ class TreeAttention:
         self.compute_dtype = torch.float32 if device.type == "cpu" and dtype == torch.bfloat16 else dtype
         self.biases = [_bias(tile, self.compute_dtype, device) for tile in tiles]
         self.query_sizes = [len(tile.queries) for tile in tiles]
+        self.by_kernel = device.type == "cpu" and self.compute_dtype == torch.float32
         # Keys are split once, wherever a range begins or ends: the gradient of a slice is as long as the whole row.
         bounds = sorted({bound for tile in tiles for part in tile.keys for bound in (part.start, part.stop)})
         self.piece_sizes = [stop - start for start, stop in pairwise(bounds)]
@@ -53,6 +55,9 @@ class TreeAttention:
         scale: float,
     ) -> Float[Tensor, "1 L H D"]:
         """Attention output of every node; differentiable."""
+        if self.by_kernel:
+            output: Tensor = _ByKernel.apply(query, keys, values, self, scale)  # type: ignore[no-untyped-call]
+            return output
         queries = torch.split(query.to(self.compute_dtype), self.query_sizes, dim=2)
         key_pieces = torch.split(keys.to(self.compute_dtype), self.piece_sizes, dim=2)
         value_pieces = torch.split(values.to(self.compute_dtype), self.piece_sizes, dim=2)
@@ -64,6 +69,59 @@ class TreeAttention:
             for tile, own, pieces, bias in zip(self.tiles, queries, self.pieces, self.biases, strict=True)
         ]  # fmt: skip
         return torch.cat(outputs, dim=1).to(query.dtype)
+
+
+class _ByKernel(torch.autograd.Function):
+    """The same on a CPU, by the kernels of scaled_dot_product_attention themselves.
+
+    Autograd would keep every tile's copy of its keys and values, in fp32: most of what a row needs. Here queries, keys
+    and values are kept once, as they came, and the backward pass copies them again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, keys: Tensor, values: Tensor, tree: TreeAttention, scale: float) -> Tensor:
+        wide = [one.to(tree.compute_dtype) for one in (query, keys, values)]
+        forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        parts = [
+            forward(*tile_inputs(tile, *wide), 0.0, tile.causal, attn_mask=bias, scale=scale)
+            for tile, bias in zip(tree.tiles, tree.biases, strict=True)
+        ]
+        output = torch.cat([part[0].transpose(1, 2) for part in parts], dim=1)
+        logsumexp = torch.cat([part[1] for part in parts], dim=2)
+        ctx.save_for_backward(query, keys, values, output, logsumexp)
+        ctx.tree, ctx.scale = tree, scale
+        return output.to(query.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        query, keys, values, output, logsumexp = ctx.saved_tensors
+        tree: TreeAttention = ctx.tree
+        wide = [one.to(tree.compute_dtype) for one in (query, keys, values)]
+        output, grad = output.transpose(1, 2), grads[0].to(tree.compute_dtype).transpose(1, 2)
+        found = [torch.empty_like(wide[0]), torch.zeros_like(wide[1]), torch.zeros_like(wide[2])]
+        backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+        for tile, bias in zip(tree.tiles, tree.biases, strict=True):
+            own = slice(tile.queries.start, tile.queries.stop)
+            of_query, *of_keys = backward(
+                grad[:, :, own], *tile_inputs(tile, *wide), output[:, :, own], logsumexp[:, :, own],
+                0.0, tile.causal, attn_mask=bias, scale=ctx.scale,
+            )  # fmt: skip
+            found[0][:, :, own] = of_query
+            for total, part in zip(found[1:], of_keys, strict=True):
+                place = 0
+                for keys_of in tile.keys:
+                    total[:, :, keys_of.start : keys_of.stop] += part[:, :, place : place + len(keys_of)]
+                    place += len(keys_of)
+        of_query, of_keys_, of_values = (one.to(query.dtype) for one in found)
+        return of_query, of_keys_, of_values, None, None
+
+
+def tile_inputs(tile: Tile, query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries [1, H, Q, D] of a tile, and the keys and values [1, H_kv, K, D] that they see."""
+    seen = [[one[:, :, part.start : part.stop] for part in tile.keys] for one in (keys, values)]
+    own_keys, own_values = (parts[0] if len(parts) == 1 else torch.cat(parts, dim=2) for parts in seen)
+    return query[:, :, tile.queries.start : tile.queries.stop], own_keys, own_values
 
 
 def _bias(tile: Tile, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "Q K"] | None:

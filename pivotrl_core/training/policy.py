@@ -20,6 +20,7 @@ from pivotrl_core.engines.branches import check_supported
 from pivotrl_core.engines.model import ADAPTER, load_model, load_policy, resolve_folder
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.lanes import Lanes
+from pivotrl_core.training.fused import fuse_layers
 from pivotrl_core.training.saving import save_adapter, save_model
 
 
@@ -56,6 +57,7 @@ class TrainablePolicy:
         self.tokenizer = loaded.tokenizer
         self.model: Any = loaded.model
         check_supported(self.model)
+        fuse_layers(self.model)
         torch.manual_seed(seed)
         if isinstance(parameters, LoRA):
             self._attach(parameters, start if has_adapter else None)

@@ -86,9 +86,11 @@ def model_of(kind: str) -> Any:
     return tiny_model(kind)
 
 
-def tiled_hidden(model: Any, row: TreeRow, cost: tuple[int, int]) -> Tensor:
+def tiled_hidden(model: Any, row: TreeRow, cost: tuple[int, int], by_kernel: bool = True) -> Tensor:
     """`row_hidden` with other tiles: small rows are one tile where calls cost what they do."""
     tree = TreeAttention(plan_tiles(row.parent_L, *cost), model.dtype, row.parent_L.device)
+    assert tree.by_kernel  # as on every CPU; elsewhere autograd differentiates
+    tree.by_kernel = by_kernel
     with tree_attention(model):
         output = model.model(
             input_ids=row.input_ids_L[None], position_ids=row.position_ids_L[None], tree=tree, use_cache=False
@@ -163,7 +165,8 @@ def test_rows_of_every_architecture_equal_a_dense_mask_and_their_sequences_alone
     expected = with_gradients(model, dense_hidden(model, row))
     assert_same(with_gradients(model, hidden_alone(model, sequences)), expected)
     assert_same(with_gradients(model, row_hidden(model, row)), expected)
-    assert_same(with_gradients(model, tiled_hidden(model, row, FREE)), expected)
+    for by_kernel in (True, False):
+        assert_same(with_gradients(model, tiled_hidden(model, row, FREE, by_kernel)), expected)
 
 
 def test_half_precision_is_as_near_to_full_as_a_dense_mask_is() -> None:

@@ -1,0 +1,81 @@
+"""Layers with written-out gradients are those of transformers: the same bits forward, the same gradients backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pivotrl_core.training import fused
+from pivotrl_core.training.fused import RMSNorm, SwiGLU, fuse_layers
+from tests.tiny_models import LAYERS, tiny_model
+
+pytestmark = pytest.mark.usefixtures("deterministic")
+
+IDS = torch.arange(2, 302).view(3, 100)
+
+
+def states_and_gradients(model: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    hidden = model.model(input_ids=IDS, use_cache=False).last_hidden_state
+    weights = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(1)).to(hidden.dtype) / 30
+    (hidden * weights).sum().backward()
+    return hidden.detach(), {n: p.grad.float() for n, p in model.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("block", [100, 2**17], ids=["many blocks", "one block"])
+@pytest.mark.parametrize(("kind", "per_layer"), [("llama", 3), ("qwen3", 5), ("qwen3_moe", 4)])
+def test_a_fused_model_is_the_model(kind: str, per_layer: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "BLOCK", block)
+    expected_states, expected = states_and_gradients(tiny_model(kind))
+    model = tiny_model(kind)
+    assert fuse_layers(model) == per_layer * LAYERS + 1  # norms and MLPs of each layer, and the last norm
+    states, gradients = states_and_gradients(model)
+    assert torch.equal(states, expected_states)
+    assert gradients.keys() == expected.keys()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_in_half_precision_gradients_are_as_near_to_full_ones() -> None:
+    _, exact = states_and_gradients(tiny_model("llama"))
+    plain_states, plain = states_and_gradients(tiny_model("llama").bfloat16())
+    model = tiny_model("llama").bfloat16()
+    fuse_layers(model)
+    states, gradients = states_and_gradients(model)
+    assert torch.equal(states, plain_states)
+    error, usual = (sum(float((g[n] - exact[n]).abs().sum()) for n in exact) for g in (gradients, plain))
+    assert error < 1.05 * usual
+
+
+@pytest.mark.parametrize("shape", [(7, 6), (2, 3, 5)])
+def test_gradients_equal_finite_differences(shape: tuple[int, ...]) -> None:
+    draw = torch.Generator().manual_seed(2)
+    x, up, weight = (
+        torch.randn(size, dtype=torch.float64, generator=draw, requires_grad=True)
+        for size in (shape, shape, shape[-1:])
+    )
+    assert torch.autograd.gradcheck(SwiGLU.apply, (x, up))
+    # The norm itself is computed in fp32, too coarse for differences: here against the formula, by autograd, in fp64.
+    (RMSNorm.apply(x.float(), weight.float(), 1e-5) * up.float()).sum().backward()  # type: ignore[no-untyped-call]
+    found = [x.grad, weight.grad]
+    x.grad = weight.grad = None
+    (weight * x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt() * up).sum().backward()
+    for one, other in zip(found, [x.grad, weight.grad], strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_norm_of_another_memory_layout_is_the_same() -> None:
+    x = torch.randn(4, 5, 8, generator=torch.Generator().manual_seed(3))
+    weight = torch.full((8,), 2.0)
+    turned = x.transpose(0, 1).contiguous().transpose(0, 1)
+    assert torch.equal(RMSNorm.apply(turned, weight, 1e-5), RMSNorm.apply(x, weight, 1e-5))  # type: ignore[no-untyped-call]
+
+
+def test_layers_of_other_kinds_stay_as_they_are() -> None:
+    class GemmaRMSNorm(torch.nn.Module):
+        """Multiplies by 1 + w."""
+
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), GemmaRMSNorm())
+    assert fuse_layers(model) == 0
