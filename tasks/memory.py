@@ -11,8 +11,10 @@ import os
 
 # torch reads this at its first allocation: large tensors on pages of 2 MiB, where Linux grants them.
 LARGE_PAGES = ("THP_MEM_ALLOC_ENABLE", "1")
-# M_MMAP_THRESHOLD, M_TRIM_THRESHOLD and M_TOP_PAD of glibc's malloc.h: freed memory stays for the next tensor.
-GLIBC_OPTIONS = {-3: 2**30, -1: 2**31 - 1, -2: 2**28, -8: 1}
+# glibc's malloc.h. M_MMAP_THRESHOLD: what is larger gets pages of its own, or it leaves holes in the heap that nothing
+# else fits into; M_TRIM_THRESHOLD and M_TOP_PAD: freed memory stays for the next tensor; M_ARENA_MAX: one heap for the
+# threads of all lanes, because heaps of other threads cannot hold large tensors.
+GLIBC_OPTIONS = {-3: 2**24, -1: 2**31 - 1, -2: 2**28, -8: 1}
 
 
 def prepare_memory() -> None:
