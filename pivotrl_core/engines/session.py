@@ -10,12 +10,12 @@ length by a factor of ten (a tool's answer, a short reply), so they are read in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from pivotrl_core.engines.branches import Branches, Own, Stems
+from pivotrl_core.engines.branches import Branches, Own, Stems, few_by_many
 from pivotrl_core.engines.protocol import Sample, SamplingConfig
 from pivotrl_core.engines.transformers_engine import Row, TransformersEngine, batches_by_length, new_row
 
@@ -67,7 +67,9 @@ class EpisodeSession:
         """Give back what the conversations that are over needed."""
         if not over:
             return
-        stay = [at for at, i in enumerate(self.going) if i not in set(over)]
+        gone = set(over)
+        # Those with much behind them stand together, so that no others wait while theirs is read.
+        stay = sorted((at for at, i in enumerate(self.going) if i not in gone), key=lambda at: self.kept[at])
         self.going = [self.going[at] for at in stay]
         self.kept = [self.kept[at] for at in stay]
         self.store.keep(self.engine.tensor(stay))
@@ -75,7 +77,7 @@ class EpisodeSession:
 
     def _branches(self, tail: Own, rows: Sequence[int] | None = None) -> Branches:
         """What the conversations at `rows` (default: all that are going) see, with an empty tail."""
-        history = Own(list(self.store.keys), list(self.store.values), self.store.valid_RS, self.store.length)
+        history = _Histories.of(self.store, self.kept)
         count = len(self.going) if rows is None else len(rows)
         if rows is not None and list(rows) != list(range(len(self.going))):
             history.keep(self.engine.tensor(rows))
@@ -134,6 +136,74 @@ class EpisodeSession:
             for layer in range(len(store)):
                 store[layer] = pad(store[layer], (0, 0, 0, grown))
         self.store.valid_RS = pad(self.store.valid_RS, (0, grown))
+
+
+class _Histories(Own):
+    """Histories of unequal lengths: rows side by side whose lengths are alike are read as far as the longest of them.
+
+    Reading them all as far as the longest one is most of what a decoding step costs.
+    """
+
+    lengths: list[int]
+    blocks: list[range]
+
+    @classmethod
+    def of(cls, store: Own, lengths: Sequence[int]) -> _Histories:
+        """The store's rows, with how many tokens each has."""
+        histories = cls(list(store.keys), list(store.values), store.valid_RS, store.length)
+        histories.lengths = list(lengths)
+        histories.blocks = runs_by_length(histories.lengths)
+        return histories
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows."""
+        self.lengths = [self.lengths[at] for at in rows.tolist()]
+        self.blocks = runs_by_length(self.lengths)
+        super().keep(rows)
+
+    def scores(self, layer: int, query: Tensor, width: int) -> Tensor:
+        """Scores [R, H_kv, rep * w, S]; what is behind a row's block is not written: the mask covers it."""
+        if width or len(self.blocks) == 1:
+            return super().scores(layer, query, width)
+        found = query.new_empty(*query.shape[:-1], self.length)
+        for block, part in self._parts():
+            found[part, ..., :block] = few_by_many(query[part], self.keys[layer][part, :, :block])
+        return found
+
+    def mix(self, layer: int, weights: Tensor) -> Tensor:
+        """Weighted values [R, H_kv, rep * w, D]."""
+        if len(self.blocks) == 1:
+            return super().mix(layer, weights)
+        values = self.values[layer]
+        return torch.cat([weights[part, ..., :block] @ values[part, :, :block] for block, part in self._parts()])
+
+    def _parts(self) -> Iterator[tuple[int, slice]]:
+        for block in self.blocks:
+            yield max(self.lengths[block.start : block.stop]), slice(block.start, block.stop)
+
+
+def runs_by_length(lengths: Sequence[int], overhead: int = 400) -> list[range]:
+    """Neighbours in runs, each as long as its longest, so that little is padding: the cheapest cut of the given order.
+
+    A run costs its rows times its longest length, and `overhead` tokens for being one more.
+
+    >>> runs_by_length([5, 6, 900, 890], overhead=48)
+    [range(0, 2), range(2, 4)]
+    """
+    best: list[tuple[int, int]] = [(0, 0)]  # cost of the first n, and where their last run begins
+    for end in range(1, len(lengths) + 1):
+        longest, found = 0, (best[end - 1][0] + lengths[end - 1] + overhead, end - 1)
+        for begin in range(end - 1, -1, -1):
+            longest = max(longest, lengths[begin])
+            found = min(found, (best[begin][0] + (end - begin) * longest + overhead, begin))
+        best.append(found)
+    runs = []
+    end = len(lengths)
+    while end:
+        begin = best[end][1]
+        runs.append(range(begin, end))
+        end = begin
+    return runs[::-1]
 
 
 class _Recorded(Own):
