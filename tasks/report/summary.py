@@ -33,19 +33,35 @@ MARKS = {
 def verdict_section(report: Report) -> str:
     """A headline, three figures (in domain, elsewhere, cost), and the sentences behind them."""
     metrics = in_domain_metrics(report)
-    place = standing(report, metrics[0]) if metrics else None
-    if place is None:
+    places = [place for metric in metrics[:2] if (place := standing(report, metric)) is not None]
+    if not places:
         return section("verdict", "Verdict", "<p>There are not two arms to compare.</p>")
+    place = places[0]
     tiles = "".join([_success_tile(report, place), _kept_tile(report, place), _cost_tile(report, place)])
     sentences = "".join(f"<li>{text(sentence)}</li>" for sentence in verdict(report))
     return (
         f'<section id="verdict" class="verdict {"clear" if place.clear else "open"}">'
-        f'<h2 class="headline">{text(headline(place))}</h2>'
+        f'<h2 class="headline">{text(headline(places))}</h2>'
         f'<div class="tiles">{tiles}</div><ul class="sentences">{sentences}</ul></section>'
     )
 
 
-def headline(place: Standing) -> str:
+def headline(places: Sequence[Standing]) -> str:
+    """What the in-domain measures say in one line; each by its name where they do not say the same."""
+    first = _headline(places[0])
+    if len({place.leader if place.clear else None for place in places}) == 1:
+        return first
+    others = [
+        f"{_temperature(place)}: {place.leader + ' wins' if place.clear else 'no winner'}" for place in places[1:]
+    ]
+    return "; ".join([f"{first} ({_temperature(places[0])})", *others])
+
+
+def _temperature(place: Standing) -> str:
+    return metric_label(place.metric).rpartition(", ")[2]
+
+
+def _headline(place: Standing) -> str:
     """`pivotrl wins` only where it is above every other arm beyond the interval."""
     if place.clear:
         return f"{place.leader} wins in domain"

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from pivotrl_core.evaluation.verdict import Standing
 from pivotrl_core.files import read_json, write_json
 from tasks.report import write_report
 from tasks.report.definitions import SECTIONS, definitions_markdown
+from tasks.report.summary import headline
 from tests.report_files import HOSTILE, write_reports
 
 VOID = {"meta", "img", "br", "line", "circle"}
@@ -121,3 +123,29 @@ def test_every_training_metric_is_defined():
     metrics = pytest.importorskip("pivotrl_core.grpo.metrics").METRICS
     defined = {definition.name for definitions in SECTIONS.values() for definition in definitions}
     assert {metric.name for metric in metrics} <= defined
+
+
+GREEDY, T1 = "eval/helpdesk/success_greedy", "eval/helpdesk/success_t1"
+
+
+@pytest.mark.parametrize(
+    ("places", "line"),
+    [
+        ([Standing(GREEDY, "sft", 0.6, ()), Standing(T1, "sft", 0.5, ())], "sft wins in domain"),
+        ([Standing(GREEDY, "sft", 0.6, ())], "sft wins in domain"),
+        (
+            [Standing(GREEDY, "sft", 0.6, ("pivotrl",)), Standing(T1, "pivotrl", 0.5, ("sft",))],
+            "No winner: sft is above base, but is not shown to differ from pivotrl",
+        ),
+        (
+            [Standing(GREEDY, "sft", 0.6, ("pivotrl",)), Standing(T1, "pivotrl", 0.5, ())],
+            "No winner: sft is above base, but is not shown to differ from pivotrl (greedy); t = 1: pivotrl wins",
+        ),
+        (
+            [Standing(GREEDY, "sft", 0.6, ()), Standing(T1, "sft", 0.5, ("base",))],
+            "sft wins in domain (greedy); t = 1: no winner",
+        ),
+    ],
+)
+def test_the_headline_is_true_of_both_temperatures(places: list[Standing], line: str) -> None:
+    assert headline(places) == line
