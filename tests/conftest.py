@@ -17,6 +17,15 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with real services run last.
+
+    Threads that Prefect leaves in this process draw random numbers, which Hypothesis takes for a strategy's own and
+    reports as an error of whatever property it is trying just then.
+    """
+    items.sort(key=lambda item: "pipeline" in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a random Llama with a tokenizer."""
