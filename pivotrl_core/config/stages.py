@@ -31,14 +31,14 @@ class ComputeConfig(Section):
     )
 
     @property
-    def parts(self) -> Lanes:
+    def lane_plan(self) -> Lanes:
         """How batches are cut and run."""
         return Lanes() if self.device == "cuda" else Lanes(self.lanes, min(self.lanes, self.threads))
 
     @property
     def threads_per_lane(self) -> int:
         """Threads that work on one operation."""
-        return self.threads // self.parts.workers
+        return self.threads // self.lane_plan.workers
 
 
 class WarmupConfig(Section):

@@ -56,7 +56,7 @@ def _profiler(context: StageContext, folder: Path) -> Profiler:
     policy = load_policy(folder, base, compute)
     renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
     return Profiler(
-        TransformersEngine(policy.model, [renderer.eos_id], lanes=compute.parts),
+        TransformersEngine(policy.model, [renderer.eos_id], lanes=compute.lane_plan),
         renderer,
         configured_verifier(config),
         SamplingConfig(config.profile.temperature, config.profile.max_tokens),

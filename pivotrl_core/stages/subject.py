@@ -64,6 +64,6 @@ def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Su
     same = folder == base_folder or (folder / ADAPTER).exists()
     base = None if same else load_policy(base_folder, base_folder, config.compute).model
     renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
-    engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=config.compute.parts)
+    engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=config.compute.lane_plan)
     portions = Portions(context.scratch / "portions", engine)
     return Subject(config, arm, seed, policy, base, engine, renderer, portions)

@@ -74,10 +74,10 @@ class RMSNorm(torch.autograd.Function):
         x_ND, grad_y_ND, grad_x_ND = x.reshape(-1, size), grads[0].reshape(-1, size), grad_x.view(-1, size)
         for part in _blocks(x_ND):
             grad_ND = grad_y_ND[part].float()
-            unit_ND = x_ND[part].float().mul_(scale_N1[part])
+            unit_ND = x_ND[part].float() * scale_N1[part]
             if ctx.needs_input_grad[1]:
                 grad_w_D += (grad_ND * unit_ND.to(x.dtype)).sum(0)
-            grad_ND = grad_ND.mul_(wide_w_D)
+            grad_ND = grad_ND * wide_w_D
             shared_N1 = torch.linalg.vecdot(grad_ND, unit_ND)[:, None] / size
             grad_x_ND[part] = grad_ND.sub_(unit_ND.mul_(shared_N1)).mul_(scale_N1[part])
         return grad_x, grad_w_D.to(weight_D.dtype) if ctx.needs_input_grad[1] else None, None

@@ -97,7 +97,7 @@ class TrainablePolicy:
     @property
     def lanes(self) -> Lanes:
         """How batches are cut and run on this policy."""
-        return self.compute.parts
+        return self.compute.lane_plan
 
     @property
     def head(self) -> Tensor:

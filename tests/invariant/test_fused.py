@@ -73,6 +73,18 @@ def test_a_norm_of_another_memory_layout_is_the_same() -> None:
     assert torch.equal(RMSNorm.apply(turned, weight, 1e-5), RMSNorm.apply(x, weight, 1e-5))  # type: ignore[no-untyped-call]
 
 
+def test_the_backward_pass_leaves_its_inputs_alone() -> None:
+    draw = torch.Generator().manual_seed(4)
+    x, up, grad = (torch.randn(6, 8, generator=draw, requires_grad=True) for _ in range(3))
+    weight = torch.full((8,), 2.0, requires_grad=True)
+    before = [one.detach().clone() for one in (x, up, grad)]
+    outputs = [RMSNorm.apply(x, weight, 1e-5), SwiGLU.apply(x, up)]  # type: ignore[no-untyped-call]
+    for output in outputs:
+        output.backward(grad.detach())
+    for one, old in zip((x, up, grad), before, strict=True):
+        assert torch.equal(one, old)
+
+
 def test_layers_of_other_kinds_stay_as_they_are() -> None:
     class GemmaRMSNorm(torch.nn.Module):
         """Multiplies by 1 + w."""
