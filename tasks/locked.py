@@ -6,6 +6,7 @@ Read as plain YAML, without DVC: the record of a run keeps its dvc.lock, and com
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from pivotrl_core.errors import DataError
 from pivotrl_core.types import canonical_json
 
 LOCK_NAME = "dvc.lock"
+READ_AGAIN, READ_PAUSE = 20, 0.05  # times, and seconds before each
 
 
 # DVC writes the file in place.
@@ -44,7 +46,19 @@ class LockedStage:
 
 
 def read_lock(path: Path) -> dict[str, LockedStage]:
-    """All entries of a dvc.lock file; empty where there is none. Raises LockFileError where it is not whole."""
+    """All entries of a dvc.lock file; empty where there is none. Raises LockFileError where it is not whole.
+
+    While DVC writes it, it is not whole either, for a few milliseconds: so it is read again for a second before that.
+    """
+    for _ in range(READ_AGAIN):
+        try:
+            return _read_once(path)
+        except LockFileError:
+            time.sleep(READ_PAUSE)
+    return _read_once(path)
+
+
+def _read_once(path: Path) -> dict[str, LockedStage]:
     from ruamel.yaml.error import YAMLError
 
     if not path.is_file():
