@@ -104,7 +104,8 @@ def split_sequences(sequences: Sequence[TargetSequence], max_tokens: int, parts:
 def plan_rows(sequences: Sequence[TargetSequence], max_tokens: int, parts: int = 1) -> list[list[int]]:
     """Indices of the sequences of each row: in order, up to `max_tokens` nodes.
 
-    With `parts`, rows come in multiples of so many where sequences suffice, and are about as long as one another.
+    With `parts`, there is a row for each lane where there are sequences enough, and rows are about as long as one
+    another: the limit is lowered as far as it goes without asking for more than the next multiple of `parts`.
     """
     rows = _fill_rows(sequences, max_tokens)
     if parts == 1:

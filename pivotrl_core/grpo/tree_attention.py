@@ -83,7 +83,7 @@ class _ByKernel(torch.autograd.Function):
         wide = [one.to(tree.compute_dtype) for one in (query, keys, values)]
         forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         parts = [
-            forward(*tile_inputs(tile, *wide), 0.0, tile.causal, attn_mask=bias, scale=scale)
+            forward(*_tile_inputs(tile, *wide), 0.0, tile.causal, attn_mask=bias, scale=scale)
             for tile, bias in zip(tree.tiles, tree.biases, strict=True)
         ]
         output = torch.cat([part[0].transpose(1, 2) for part in parts], dim=1)
@@ -103,21 +103,21 @@ class _ByKernel(torch.autograd.Function):
         backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
         for tile, bias in zip(tree.tiles, tree.biases, strict=True):
             own = slice(tile.queries.start, tile.queries.stop)
-            of_query, *of_keys = backward(
-                grad[:, :, own], *tile_inputs(tile, *wide), output[:, :, own], logsumexp[:, :, own],
+            grad_query, *grad_seen = backward(
+                grad[:, :, own], *_tile_inputs(tile, *wide), output[:, :, own], logsumexp[:, :, own],
                 0.0, tile.causal, attn_mask=bias, scale=ctx.scale,
             )  # fmt: skip
-            found[0][:, :, own] = of_query
-            for total, part in zip(found[1:], of_keys, strict=True):
+            found[0][:, :, own] = grad_query
+            for total, part in zip(found[1:], grad_seen, strict=True):
                 place = 0
-                for keys_of in tile.keys:
-                    total[:, :, keys_of.start : keys_of.stop] += part[:, :, place : place + len(keys_of)]
-                    place += len(keys_of)
-        of_query, of_keys_, of_values = (one.to(query.dtype) for one in found)
-        return of_query, of_keys_, of_values, None, None
+                for seen in tile.keys:
+                    total[:, :, seen.start : seen.stop] += part[:, :, place : place + len(seen)]
+                    place += len(seen)
+        grad_query, grad_keys, grad_values = (one.to(query.dtype) for one in found)
+        return grad_query, grad_keys, grad_values, None, None
 
 
-def tile_inputs(tile: Tile, query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _tile_inputs(tile: Tile, query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Queries [1, H, Q, D] of a tile, and the keys and values [1, H_kv, K, D] that they see."""
     seen = [[one[:, :, part.start : part.stop] for part in tile.keys] for one in (keys, values)]
     own_keys, own_values = (parts[0] if len(parts) == 1 else torch.cat(parts, dim=2) for parts in seen)

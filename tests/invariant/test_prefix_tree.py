@@ -208,6 +208,19 @@ def test_rows_keep_the_order_and_the_limit(row_tokens: int) -> None:
         assert len(build_tree_row([*row, after[0]]).input_ids_L) > row_tokens
 
 
+@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize("row_tokens", [1, 9, 100, 4000])
+def test_rows_for_lanes_keep_order_and_limit_and_are_of_a_length(row_tokens: int, parts: int) -> None:
+    sequences = [TargetSequence(tuple(range(50 * n, 50 * n + 40)), (39,)) for n in range(12)]
+    whole, plan = plan_rows(sequences, row_tokens), plan_rows(sequences, row_tokens, parts)
+    assert [index for row in plan for index in row] == list(range(12))
+    rows = [[sequences[index] for index in row] for row in plan]
+    sizes = [len(build_tree_row(row).input_ids_L) for row in rows]
+    assert all(len(row) == 1 or size <= row_tokens for row, size in zip(rows, sizes, strict=True))
+    assert len(plan) == max(parts, len(whole))  # 12 alike: every limit here leaves a multiple of both
+    assert max(sizes) - min(sizes) <= 40
+
+
 def test_planning_rows_takes_memory_of_the_order_of_the_tokens() -> None:
     tracemalloc.start()
     plan_rows([TargetSequence(tuple(range(4000)), (3999,))], 2048)
