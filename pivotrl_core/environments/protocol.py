@@ -64,7 +64,7 @@ class Score:
 class Environment(Protocol):
     """One episode at a time; make one object per parallel episode.
 
-    An object stays in one thread; others are played in other threads (`compute.lanes`), so what they share is read-only.
+    An object stays in one thread; others are played in other threads (`compute.lanes`): what they share is read-only.
     """
 
     tools: tuple[Tool, ...]
