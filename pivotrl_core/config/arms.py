@@ -158,6 +158,7 @@ class GRPOTrain(PolicyGradient):
 
     method: Literal["grpo"]
     reward: Literal["functional", "exact"] = "functional"
+    rest_passes: Count = Field(0, description="passes over the pool that a pivot sits out once all G samples succeeded")
 
 
 class E2ETrain(PolicyGradient):

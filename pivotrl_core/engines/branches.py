@@ -1,8 +1,8 @@
 """Attention over branches: many rows that continue shared states, each state's keys and values stored once.
 
-A row attends to segments in order: a *stem* that it shares with other rows (read in place, never expanded), its own
-*history* (a conversation's earlier turns), and its *tail* (the tokens of the turn being written). Scores of all
-segments go through one softmax, so the result is ordinary causal attention, up to the order of sums.
+A row attends to two segments: a *stem* that it shares with other rows (read in place, never expanded), and its *tail*
+(the tokens of its own, from those of earlier turns to the one being written). Scores of both go through one softmax, so
+the result is ordinary causal attention, up to the order of sums.
 
 Works for transformers models that call the attention interface with full causal attention. Not for sliding windows or
 recurrent layers: `check_supported` refuses those.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -24,6 +24,14 @@ from pivotrl_core.errors import ConfigError
 ATTENTION = "pivotrl_branches"
 # What some models do to attention scores or logits, by its key in their configuration.
 CHANGES_SCORES = ("attn_logit_softcapping", "final_logit_softcapping", "logit_scale", "logits_scaling")
+
+
+class Attending(Protocol):
+    """What the attention of one forward pass sees; it keeps the new keys and values."""
+
+    def attend(self, layer: int, query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
+        """Attention output [R, w, H, D] for queries [R, H, w, D] and the new keys and values [R, H_kv, w, D]."""
+        ...
 
 
 @dataclass(slots=True)
@@ -72,11 +80,11 @@ class Stems:
         return (places_T[None, :] >= self.visible_R[:, None])[:, None]
 
     def scores(self, layer: int, query: Tensor) -> Tensor:
-        """Scores [R, H_kv, rep * w, T] of grouped queries [R, H_kv, rep * w, D]."""
+        """Scores [R, H_kv, rep, T] of grouped queries [R, H_kv, rep, D]."""
         return self._meet(query, self.keys[layer].transpose(-1, -2))
 
     def mix(self, layer: int, weights: Tensor) -> Tensor:
-        """Weighted values [R, H_kv, rep * w, D]."""
+        """Weighted values [R, H_kv, rep, D]."""
         return self._meet(weights, self.values[layer])
 
     def _meet(self, rows: Tensor, stems: Tensor) -> Tensor:
@@ -124,29 +132,20 @@ class Own:
         return chosen
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> None:
-        """Put the keys and values of the newest tokens behind `length` (which the caller moves once per forward)."""
-        width = keys.shape[2]
-        self.keys[layer][:, :, self.length : self.length + width] = keys
-        self.values[layer][:, :, self.length : self.length + width] = values
+        """Put the keys and values of the newest token at `length` (which the caller moves once per forward)."""
+        self.keys[layer][:, :, self.length] = keys[:, :, 0]
+        self.values[layer][:, :, self.length] = values[:, :, 0]
 
-    def hidden(self, width: int) -> Tensor:
-        """What each row must not see [R, max(w, 1), S]; the last `width` tokens are the queries' own, causal."""
-        end = self.length + width
-        hidden = ~self.valid_RS[:, None, :end].expand(-1, max(width, 1), -1)
-        if width > 1:
-            hidden = hidden.clone()
-            hidden[:, :, self.length :] |= torch.ones(width, width, dtype=torch.bool, device=hidden.device).triu(1)
-        if width:  # a padded query must see itself, or its softmax is NaN and spreads
-            itself = torch.eye(width, dtype=torch.bool, device=hidden.device)
-            hidden = hidden & ~torch.nn.functional.pad(itself, (self.length, 0))
-        return hidden
+    def hidden(self) -> Tensor:
+        """What each row must not see [R, 1, S], up to the newest token."""
+        return ~self.valid_RS[:, None, : self.length + 1]
 
-    def scores(self, layer: int, query: Tensor, width: int) -> Tensor:
-        """Scores [R, H_kv, rep * w, S]."""
-        return few_by_many(query, self.keys[layer][:, :, : self.length + width])
+    def scores(self, layer: int, query: Tensor) -> Tensor:
+        """Scores [R, H_kv, rep, S]."""
+        return few_by_many(query, self.keys[layer][:, :, : self.length + 1])
 
     def mix(self, layer: int, weights: Tensor) -> Tensor:
-        """Weighted values [R, H_kv, rep * w, D]."""
+        """Weighted values [R, H_kv, rep, D]."""
         return weights @ self.values[layer][:, :, : weights.shape[-1]]
 
 
@@ -160,79 +159,38 @@ def few_by_many(query: Tensor, keys: Tensor) -> Tensor:
 
 @dataclass(slots=True)
 class Branches:
-    """What the attention of one forward pass sees: an optional stem, an optional history, and the growing tail."""
+    """What the attention of one forward pass sees: an optional stem, and what the rows have of their own."""
 
     tail: Own
     stems: Stems | None = None
-    history: Own | None = None
     _hidden: Tensor | None = field(default=None, init=False)
-    _bias: Tensor | None = field(default=None, init=False)
 
     def attend(self, layer: int, query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
-        """Attention output [R, w, H, D] for queries [R, H, w, D] and the new keys and values [R, H_kv, w, D]."""
+        """Attention output [R, 1, H, D] for queries [R, H, 1, D] and the new keys and values [R, H_kv, 1, D]."""
         self.tail.append(layer, keys, values)
-        if query.shape[2] > 1:
-            return self._attend_many(layer, query, scale)
         rows, heads, width, dim = query.shape
         groups = keys.shape[1]
         grouped = (query * scale).reshape(rows, groups, -1, dim)
-        scores = [source.scores(layer, grouped) for source in [self.stems] if source is not None]
-        scores += [source.scores(layer, grouped, 0) for source in [self._past()] if source is not None]
-        scores.append(self.tail.scores(layer, grouped, width))
+        scores = [self.stems.scores(layer, grouped)] if self.stems is not None else []
+        scores.append(self.tail.scores(layer, grouped))
         if layer == 0:  # one mask serves all layers of a forward pass
-            self._hidden = self._mask(width)[:, None]
+            own = self.tail.hidden()
+            hidden = own if self.stems is None else torch.cat([self.stems.hidden(), own], dim=-1)
+            self._hidden = hidden[:, None]
         assert self._hidden is not None
         together = torch.cat(scores, dim=-1).float().masked_fill_(self._hidden, -torch.inf)
         weights = torch.softmax(together, dim=-1).to(values.dtype)
         parts = list(torch.split(weights, [one.shape[-1] for one in scores], dim=-1))
         mixed = self.tail.mix(layer, parts.pop())
-        if self._past() is not None and self.history is not None:
-            mixed += self.history.mix(layer, parts.pop())
         if self.stems is not None:
             mixed += self.stems.mix(layer, parts.pop())
         return mixed.view(rows, heads, width, dim).transpose(1, 2)
-
-    def _attend_many(self, layer: int, query: Tensor, scale: float) -> Tensor:
-        """The same for several new tokens a row: scores of all pairs would be written and read many times over.
-
-        Here every row gets a copy of what it sees, which costs less than those.
-        """
-        width = query.shape[2]
-        if layer == 0:
-            hidden = self._mask(width)[:, None]
-            self._bias = query.new_zeros(hidden.shape).masked_fill_(hidden, torch.finfo(query.dtype).min)
-        output = torch.nn.functional.scaled_dot_product_attention(
-            query, self._seen("keys", layer, width), self._seen("values", layer, width),
-            attn_mask=self._bias, scale=scale, enable_gqa=True,
-        )  # fmt: skip
-        return output.transpose(1, 2)
-
-    def _seen(self, what: str, layer: int, width: int) -> Tensor:
-        """Keys or values of all segments in their order, row by row [R, H_kv, all, D]."""
-        past = self._past()
-        parts = [getattr(self.stems, what)[layer][self.stems.stem_R]] if self.stems is not None else []
-        parts += [getattr(past, what)[layer][:, :, : past.length]] if past is not None else []
-        parts.append(getattr(self.tail, what)[layer][:, :, : self.tail.length + width])
-        return torch.cat(parts, dim=2)
-
-    def _past(self) -> Own | None:
-        return self.history if self.history is not None and self.history.length else None
-
-    def _mask(self, width: int) -> Tensor:
-        """What is hidden [R, w, all], over the segments in their order."""
-        parts = [self.stems.hidden()] if self.stems is not None else []
-        past = self._past()
-        parts += [past.hidden(0)] if past is not None else []
-        parts.append(self.tail.hidden(width))
-        return torch.cat([part.expand(-1, width, -1) for part in parts], dim=-1)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, everywhere; one that is named twice becomes two."""
         self.tail.keep(rows)
         if self.stems is not None:
             self.stems.keep(rows)
-        if self.history is not None:
-            self.history.keep(rows)
 
 
 @dataclass(slots=True)
@@ -261,7 +219,7 @@ class StemWriter:
 def _attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any) -> tuple[Tensor, None]:
     """The attention that transformers calls; `branches` travels through the model's keyword arguments."""
     del mask
-    branches: Branches | StemWriter = kwargs["branches"]
+    branches: Attending = kwargs["branches"]
     return branches.attend(module.layer_idx, query, key, value, kwargs["scaling"]), None
 
 

@@ -78,8 +78,16 @@ class Engine(Protocol):
 
 
 class ChatSession(Protocol):
-    """Conversations that grow turn by turn in one batch; what was computed for earlier turns is kept."""
+    """Conversations that grow turn by turn; what was computed for earlier turns is kept, and none waits for another."""
 
-    def reply(self, appended: Sequence[Sequence[int] | None], seeds: Sequence[int]) -> list[Sample | None]:
-        """For each conversation, append these ids to its context and sample the next turn (None: it is over)."""
+    def say(self, name: int, ids: Sequence[int], sampling: SamplingConfig, seed: int) -> None:
+        """Put ids (at least one) behind conversation `name`, new or known, and let its next turn be sampled."""
+        ...
+
+    def end(self, name: int) -> None:
+        """Conversation `name` is over."""
+        ...
+
+    def advance(self) -> list[tuple[int, Sample]]:
+        """Names and turns that are finished, at least one; empty where nothing was said that has no turn yet."""
         ...

@@ -1,25 +1,37 @@
 """Conversations that grow turn by turn in one batch: episodes of an environment.
 
 What all conversations begin with (system prompt and tools) is one stem; each keeps the keys and values of its own
-turns, so that every token is computed once. Positions of a conversation are its own; padding is masked, never seen.
-
-The histories of the conversations that are still going stand in one store, each from its left edge without gaps, so
-that its width is that of the longest one; what a conversation needed is given back when it ends. New texts differ in
-length by a factor of ten (a tool's answer, a short reply), so they are read in batches of similar ones.
+turns, so that every token is computed once. None waits for the slowest: whoever has ended a turn is given its answer,
+and takes up its next turn while the others write on. New texts differ in length by a factor of ten (a tool's answer, a
+short reply), and one alone would be read as slowly as many: they are read together, in batches of similar ones, once
+enough conversations wait for it. What happens when depends on the samples alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-import torch
-from torch import Tensor
-
-from pivotrl_core.engines.branches import Branches, Own, Stems, few_by_many
+from pivotrl_core.engines.branches import Branches, Stems
+from pivotrl_core.engines.histories import Histories, runs_by_length
 from pivotrl_core.engines.protocol import Sample, SamplingConfig
 from pivotrl_core.engines.transformers_engine import Row, TransformersEngine, batches_by_length, new_row
 
-ROOM = 64  # tokens by which the store of histories grows
+WAITING_SHARE = 8  # new texts are read once a seat in so many waits
+SEAT_COST = 200  # what a row costs in a decoding step, in tokens of history
+WORTH_MOVING = 1.2  # how much dearer rows as they stand must be, before they are arranged anew
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """One conversation. `context` begins behind the opening, and its first `kept` ids are computed."""
+
+    name: int
+    context: list[int] = field(default_factory=list)
+    kept: int = 0
+    next_row: Row | None = None  # the turn that begins once its text has been read
+    row: Row | None = None  # the turn that is being written
+    max_tokens: int = 0
 
 
 class EpisodeSession:
@@ -28,211 +40,128 @@ class EpisodeSession:
     Args:
         engine: where tokens come from.
         opening: ids that every conversation begins with.
-        samplings: one a conversation: how its turns are sampled. All have the same `max_tokens`.
     """
 
-    def __init__(self, engine: TransformersEngine, opening: Sequence[int], samplings: Sequence[SamplingConfig]) -> None:
+    def __init__(self, engine: TransformersEngine, opening: Sequence[int]) -> None:
         self.engine = engine
-        self.samplings = samplings
-        self.max_tokens = max(sampling.max_tokens for sampling in samplings)
         self.opening = len(opening)
-        self.context: list[list[int]] = [list(opening) for _ in samplings]
-        self.going = list(range(len(samplings)))
-        self.store = engine.own(len(samplings), 0)
-        self.kept = [0] * len(samplings)
+        self.conversations: dict[int, _Conversation] = {}
+        self.seats: list[_Conversation | None] = []  # by row of the histories; None: whoever sat there has left
+        self.histories = Histories(engine.own(0, 0))
         with engine.sampling():
             self.stem = engine.prefill([tuple(opening)])
 
-    def reply(self, appended: Sequence[Sequence[int] | None], seeds: Sequence[int]) -> list[Sample | None]:
-        """For each conversation, append these ids (at least one) and sample the next turn; None: it is over."""
-        results: list[Sample | None] = [None] * len(appended)
+    def say(self, name: int, ids: Sequence[int], sampling: SamplingConfig, seed: int) -> None:
+        """Put ids (at least one) behind conversation `name`, new or known, and let its next turn be sampled."""
+        one = self.conversations.setdefault(name, _Conversation(name))
+        one.context += ids
+        one.next_row, one.max_tokens = new_row(seed, sampling), sampling.max_tokens
+        self.engine.count.turns += 1
+
+    def end(self, name: int) -> None:
+        """Conversation `name` is over: give back what it needed."""
+        one = self.conversations.pop(name)
+        self.seats = [None if seated is one else seated for seated in self.seats]
+
+    def advance(self) -> list[tuple[int, Sample]]:
+        """Compute until at least one turn is finished: names and turns, in the order of their seats.
+
+        Empty where nothing is being written and nothing was said.
+        """
         with self.engine.sampling():
-            self._end([i for i in self.going if appended[i] is None])
-            if not self.going:
-                return results
-            # The last id of a turn was sampled, not computed: it goes in front of what follows it.
-            new = []
-            for at, i in enumerate(self.going):
-                new.append([*self.context[i][self.opening + self.kept[at] :], *(appended[i] or ())])
-                self.context[i] += appended[i] or ()
-            self._read(new)
-            rows = [new_row(seeds[i], self.samplings[i]) for i in self.going]
-            self._write([ids[-1] for ids in new], rows)
-        for i, row in zip(self.going, rows, strict=True):
-            self.context[i] += row.ids
-            results[i] = row.sample()
-        return results
+            while True:
+                self._read_if_due()
+                if not any(one is not None and one.row is not None for one in self.seats):
+                    return []
+                finished = self._write_token()
+                if finished:
+                    return finished
 
-    def _end(self, over: Sequence[int]) -> None:
-        """Give back what the conversations that are over needed."""
-        if not over:
+    def _read_if_due(self) -> None:
+        """Let those to whom something was said begin their turn, where enough of them wait or nobody is writing."""
+        waiting = [one for one in self.conversations.values() if one.next_row is not None]
+        if not waiting:
             return
-        gone = set(over)
-        # Those with much behind them stand together, so that no others wait while theirs is read.
-        stay = sorted((at for at, i in enumerate(self.going) if i not in gone), key=lambda at: self.kept[at])
-        self.going = [self.going[at] for at in stay]
-        self.kept = [self.kept[at] for at in stay]
-        self.store.keep(self.engine.tensor(stay))
-        self.store.length = max(self.kept, default=0)
+        writing = sum(one.row is not None for one in self.conversations.values())
+        if writing and len(waiting) * WAITING_SHARE < len(self.conversations):
+            return
+        self._seat(waiting)
+        self._read()
 
-    def _branches(self, tail: Own, rows: Sequence[int] | None = None) -> Branches:
-        """What the conversations at `rows` (default: all that are going) see, with an empty tail."""
-        history = _Histories.of(self.store, self.kept)
-        count = len(self.going) if rows is None else len(rows)
-        if rows is not None and list(rows) != list(range(len(self.going))):
-            history.keep(self.engine.tensor(rows))
-        stems = Stems(*self.stem, self.engine.tensor([0] * count), self.engine.tensor([self.opening] * count))
-        return Branches(tail, stems, history)
+    def _seat(self, waiting: Sequence[_Conversation]) -> None:
+        """A row for each conversation: free ones as they stand, or all arranged anew where that is much cheaper."""
+        seated = {id(one) for one in self.seats if one is not None}
+        entering = [one for one in waiting if id(one) not in seated]
+        free = [row for row, one in enumerate(self.seats) if one is None]
+        arranged = sorted((one for one in self.conversations.values()), key=lambda one: (one.kept, one.name))
+        stay = [one.kept if one is not None else 0 for one in self.seats]
+        if len(entering) <= len(free) and _cost(stay) <= WORTH_MOVING * _cost([one.kept for one in arranged]):
+            for row, one in zip(free, entering, strict=False):
+                self.seats[row] = one
+                self.histories.lengths[row] = 0
+            return
+        rows = {id(one): row for row, one in enumerate(self.seats) if one is not None}
+        self.histories.arrange([rows.get(id(one)) for one in arranged])
+        self.seats = list(arranged)
 
-    def _read(self, new: Sequence[Sequence[int]]) -> None:
-        """Compute all but the last of the new ids of each conversation, into its history."""
-        for rows in batches_by_length([len(ids) - 1 for ids in new]):
-            counts = [len(new[at]) - 1 for at in rows]
+    def _read(self) -> None:
+        """Compute all but the last of the ids that each waiting conversation has not computed; its turn begins.
+
+        The last id of a turn was sampled, not computed: it goes in front of what follows it.
+        """
+        rows = [row for row, one in enumerate(self.seats) if one is not None and one.next_row is not None]
+        new = [self._one(row).context[self._one(row).kept : -1] for row in rows]
+        for batch in batches_by_length([len(ids) for ids in new]):
+            counts = [len(new[at]) for at in batch]
             width = max(counts)
             if width == 0:
                 continue
-            tail = self.engine.own(len(rows), width)
-            steps = self.engine.tensor(range(width))
-            tail.valid_RS = steps[None, :] < self.engine.tensor(counts)[:, None]
-            ids = self.engine.tensor(
-                [[*new[at][:-1], *[0] * (width - count)] for at, count in zip(rows, counts, strict=True)]
-            )
-            starts = self.engine.tensor([self.opening + self.kept[at] for at in rows])
-            self.engine.forward(self._branches(tail, rows), ids, starts[:, None] + steps)
+            padded = [[*new[at], *[0] * (width - len(new[at]))] for at in batch]
+            starts = [self.opening + self._one(rows[at]).kept for at in batch]
+            positions = [[start + step for step in range(width)] for start in starts]
+            reading = self.histories.reading([rows[at] for at in batch], counts, self.stem)
+            self.engine.forward(reading, self.engine.tensor(padded), self.engine.tensor(positions))
             self.engine.count.prefilled += sum(counts)
-            self._keep(rows, tail, counts)
+            for at, count in zip(batch, counts, strict=True):
+                self._keep(rows[at], count)
+        for row in rows:
+            one = self._one(row)
+            one.row, one.next_row = one.next_row, None
+        self.histories.measure()
 
-    def _write(self, last: Sequence[int], rows: Sequence[Row]) -> None:
-        """Decode the turn; the tokens it computed go into the history (finished rows leave the batch meanwhile)."""
-        tail = _Recorded.wrap(self.engine.own(len(rows), self.max_tokens))
-        positions = self.engine.tensor([self.opening + kept for kept in self.kept])
-        ids = self.engine.tensor(last)[:, None]
-        self.engine.decode(self._branches(tail), rows, range(len(rows)), ids, positions, self.max_tokens)
-        # Of a turn's ids the last one is not computed; the last one of what was read before it is.
-        self._keep(range(len(rows)), tail.whole(), [len(row.ids) for row in rows])
+    def _write_token(self) -> list[tuple[int, Sample]]:
+        """One more token of every turn that is being written; the turns that ended with it.
 
-    def _keep(self, rows: Sequence[int], tail: Own, counts: Sequence[int]) -> None:
-        """Put the first `counts` tokens of a tail behind the histories of the conversations at `rows`."""
-        self._make_room(max(self.kept[at] + count for at, count in zip(rows, counts, strict=True)))
-        pairs = [(line, step) for line, count in enumerate(counts) for step in range(count)]
-        line_M, step_M = self.engine.tensor(pairs).unbind(dim=1)
-        row_M = self.engine.tensor(list(rows))[line_M]
-        slot_M = self.engine.tensor([self.kept[at] for at in rows])[line_M] + step_M
-        for store, grown in ((self.store.keys, tail.keys), (self.store.values, tail.values)):
-            for layer in range(len(store)):
-                store[layer][row_M, :, slot_M] = grown[layer][line_M, :, step_M]
-        self.store.valid_RS[row_M, slot_M] = True
-        for at, count in zip(rows, counts, strict=True):
-            self.kept[at] += count
-        self.store.length = max(self.kept)
+        Seats without such a turn are computed too and count for nothing: soon somebody sits there again.
+        """
+        turns = {row: one.row for row, one in enumerate(self.seats) if one is not None and one.row is not None}
+        last = [self._one(row).context[-1] if row in turns else 0 for row in range(len(self.seats))]
+        positions = [self.opening + length for length in self.histories.lengths]
+        tensor, seats = self.engine.tensor, len(self.seats)
+        stems = Stems(*self.stem, tensor([0] * seats), tensor([self.opening] * seats))
+        branches = Branches(self.histories.writing(), stems)
+        hidden = self.engine.forward(branches, tensor(last)[:, None], tensor(positions)[:, None])[:, -1]
+        self.engine.choose(list(turns.values()), range(len(turns)), hidden[tensor(list(turns))])
+        finished = []
+        for row, turn in turns.items():
+            self._keep(row, 1)
+            one = self._one(row)
+            one.context.append(turn.ids[-1])
+            if turn.done or len(turn.ids) == one.max_tokens:
+                one.row = None
+                finished.append((one.name, turn.sample()))
+        return finished
 
-    def _make_room(self, needed: int) -> None:
-        missing = needed - self.store.valid_RS.shape[1]
-        if missing <= 0:
-            return
-        grown = -(-missing // ROOM) * ROOM
-        pad = torch.nn.functional.pad
-        for store in (self.store.keys, self.store.values):
-            for layer in range(len(store)):
-                store[layer] = pad(store[layer], (0, 0, 0, grown))
-        self.store.valid_RS = pad(self.store.valid_RS, (0, grown))
+    def _one(self, row: int) -> _Conversation:
+        one = self.seats[row]
+        assert one is not None
+        return one
 
-
-class _Histories(Own):
-    """Histories of unequal lengths: rows side by side whose lengths are alike are read as far as the longest of them.
-
-    Reading them all as far as the longest one is most of what a decoding step costs.
-    """
-
-    lengths: list[int]
-    blocks: list[range]
-
-    @classmethod
-    def of(cls, store: Own, lengths: Sequence[int]) -> _Histories:
-        """The store's rows, with how many tokens each has."""
-        histories = cls(list(store.keys), list(store.values), store.valid_RS, store.length)
-        histories.lengths = list(lengths)
-        histories.blocks = runs_by_length(histories.lengths)
-        return histories
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows."""
-        self.lengths = [self.lengths[at] for at in rows.tolist()]
-        self.blocks = runs_by_length(self.lengths)
-        super().keep(rows)
-
-    def scores(self, layer: int, query: Tensor, width: int) -> Tensor:
-        """Scores [R, H_kv, rep * w, S]; what is behind a row's block is not written: the mask covers it."""
-        if width or len(self.blocks) == 1:
-            return super().scores(layer, query, width)
-        found = query.new_empty(*query.shape[:-1], self.length)
-        for block, part in self._parts():
-            found[part, ..., :block] = few_by_many(query[part], self.keys[layer][part, :, :block])
-        return found
-
-    def mix(self, layer: int, weights: Tensor) -> Tensor:
-        """Weighted values [R, H_kv, rep * w, D]."""
-        if len(self.blocks) == 1:
-            return super().mix(layer, weights)
-        values = self.values[layer]
-        return torch.cat([weights[part, ..., :block] @ values[part, :, :block] for block, part in self._parts()])
-
-    def _parts(self) -> Iterator[tuple[int, slice]]:
-        for block in self.blocks:
-            yield max(self.lengths[block.start : block.stop]), slice(block.start, block.stop)
+    def _keep(self, row: int, count: int) -> None:
+        self._one(row).kept += count
+        self.histories.lengths[row] += count
 
 
-def runs_by_length(lengths: Sequence[int], overhead: int = 400) -> list[range]:
-    """Neighbours in runs, each as long as its longest, so that little is padding: the cheapest cut of the given order.
-
-    A run costs its rows times its longest length, and `overhead` tokens for being one more.
-
-    >>> runs_by_length([5, 6, 900, 890], overhead=48)
-    [range(0, 2), range(2, 4)]
-    """
-    best: list[tuple[int, int]] = [(0, 0)]  # cost of the first n, and where their last run begins
-    for end in range(1, len(lengths) + 1):
-        longest, found = 0, (best[end - 1][0] + lengths[end - 1] + overhead, end - 1)
-        for begin in range(end - 1, -1, -1):
-            longest = max(longest, lengths[begin])
-            found = min(found, (best[begin][0] + (end - begin) * longest + overhead, begin))
-        best.append(found)
-    runs = []
-    end = len(lengths)
-    while end:
-        begin = best[end][1]
-        runs.append(range(begin, end))
-        end = begin
-    return runs[::-1]
-
-
-class _Recorded(Own):
-    """A tail that remembers the rows that left it, so that a whole turn can be kept."""
-
-    rows: Tensor
-    left: list[tuple[Tensor, list[Tensor], list[Tensor]]]
-
-    @classmethod
-    def wrap(cls, own: Own) -> _Recorded:
-        """The same storage, remembering."""
-        recorded = cls(own.keys, own.values, own.valid_RS, own.length)
-        recorded.rows = torch.arange(len(own.valid_RS), device=own.valid_RS.device)
-        recorded.left = []
-        return recorded
-
-    def keep(self, rows: Tensor) -> None:
-        """Drop all rows but these, and put the dropped ones aside."""
-        gone = torch.ones_like(self.rows, dtype=torch.bool)
-        gone[rows] = False
-        self.left.append((self.rows[gone], [k[gone] for k in self.keys], [v[gone] for v in self.values]))
-        self.rows = self.rows[rows]
-        super().keep(rows)
-
-    def whole(self) -> Own:
-        """All rows in their first order."""
-        parts = [*self.left, (self.rows, self.keys, self.values)]
-        order = torch.argsort(torch.cat([rows for rows, _, _ in parts]))
-        layers = range(len(self.keys))
-        keys = [torch.cat([part[1][layer] for part in parts])[order] for layer in layers]
-        values = [torch.cat([part[2][layer] for part in parts])[order] for layer in layers]
-        return Own(keys, values, self.valid_RS, keys[0].shape[2])
+def _cost(lengths: Sequence[int]) -> int:
+    """What a decoding step costs for rows of these lengths in this order, in tokens of history."""
+    return sum((SEAT_COST + max(lengths[run.start : run.stop])) * len(run) for run in runs_by_length(lengths))

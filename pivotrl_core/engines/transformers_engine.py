@@ -22,7 +22,7 @@ import transformers
 from torch import Tensor
 
 from pivotrl_core.engines.adapters import merged_adapters
-from pivotrl_core.engines.branches import Branches, Own, Stems, StemWriter, branch_attention, check_supported
+from pivotrl_core.engines.branches import Attending, Branches, Own, Stems, StemWriter, branch_attention, check_supported
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig, TokenCount
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import code_digest
@@ -188,7 +188,7 @@ class TransformersEngine:
                     store[layer][index, :, : lead + wide] = new[layer]
         return keys, values
 
-    def forward(self, branches: Branches | StemWriter, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
+    def forward(self, branches: Attending, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
         """Hidden states [R, w, hidden] before the output head."""
         output = self.model.model(
             input_ids=ids_RW, position_ids=positions_RW, attention_mask=None, use_cache=False, branches=branches

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import Sample, SamplingConfig, TokenCount
@@ -17,7 +18,6 @@ from pivotrl_core.environments.protocol import Domain, Environment, Score, Task
 from pivotrl_core.lanes import even_batches
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.trajectories.thinking import CLOSE
-from pivotrl_core.types import Message
 
 
 @dataclass(slots=True)
@@ -33,11 +33,14 @@ class Episode:
 
 
 @dataclass(slots=True)
-class _Seat:
+class _Play:
     """An episode in play."""
 
+    episode: Episode
+    sample: int
     environment: Environment
-    messages: tuple[Message, ...]
+    opening: tuple[int, ...]
+    context: tuple[int, ...] = ()
     thought: bool = False  # whether thinking stands in its turns
 
 
@@ -50,7 +53,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class EpisodePlayer:
-    """Plays episodes of one domain in batches of `parallel` conversations.
+    """Plays episodes of one domain, up to `parallel` at once: where one ends, the next one begins.
 
     An episode ends where its environment ends it, after `max_turns`, or where the model's context has no room left.
     """
@@ -60,7 +63,7 @@ class EpisodePlayer:
     domain: Domain
     max_tokens: int
     max_turns: int
-    parallel: int = 128
+    parallel: int = 96
 
     def play(self, tasks: Sequence[Task], temperatures: Sequence[float], seed_name: str, seed: int) -> list[Episode]:
         """One episode of each task at each temperature, in order; a turn's seed derives from its names alone.
@@ -73,63 +76,70 @@ class EpisodePlayer:
             for temperature in temperatures:
                 jobs.append(_Job(task, counts[task.id], temperature))
                 counts[task.id] += 1
-        batches = even_batches(len(jobs), self.parallel, self.engine.lanes.parts)
         episodes: list[Episode] = []
 
-        def play_batch(batch: range) -> tuple[list[Episode], TokenCount]:
+        def play_part(part: range) -> tuple[list[Episode], TokenCount]:
             player = replace(self, engine=self.engine.beside())
-            return player._play_batch(jobs[batch.start : batch.stop], seed_name, seed), player.engine.count
+            return player._play(jobs[part.start : part.stop], seed_name, seed), player.engine.count
 
         with self.engine.sampling():
-            for played, count in self.engine.lanes.map(play_batch, batches):
+            for played, count in self.engine.lanes.map(
+                play_part, even_batches(len(jobs), len(jobs), self.engine.lanes.parts)
+            ):
                 self.engine.count.add(count)
                 episodes += played
         return episodes
 
-    def _play_batch(self, jobs: Sequence[_Job], seed_name: str, seed: int) -> list[Episode]:
-        seats = [self._open(job.task) for job in jobs]
-        episodes = [Episode(job.task, job.temperature) for job in jobs]
-        states = [self.renderer.state_ids(seat.messages, seat.environment.tools) for seat in seats]
-        self.engine.check_room(max(map(len, states)), self.max_tokens)
-        opening = min(common_prefix(states), min(map(len, states)) - 1)  # a session reads at least one id of each
-        samplings = [SamplingConfig(job.temperature, self.max_tokens) for job in jobs]
-        session = EpisodeSession(self.engine, states[0][:opening], samplings)
-        appended: list[Sequence[int] | None] = [state[opening:] for state in states]
-        for turn in range(self.max_turns):
-            for episode, ids, context in zip(episodes, appended, session.context, strict=True):
-                if ids is not None:
-                    episode.contexts.append((*context, *ids))
-            seeds = [derive_seed(seed, seed_name, job.task.id, job.sample, turn) for job in jobs]
-            replies = session.reply(appended, seeds)
-            appended = [
-                self._answer(seat, episode, reply) if reply is not None else None
-                for seat, episode, reply in zip(seats, episodes, replies, strict=True)
-            ]
-            room = self.engine.context_tokens - self.max_tokens
-            appended = [
-                ids if ids is not None and len(context) + len(ids) <= room else None
-                for ids, context in zip(appended, session.context, strict=True)
-            ]
-            if all(ids is None for ids in appended):
-                break
-        for seat, episode in zip(seats, episodes, strict=True):
-            episode.score = seat.environment.score()
-        return episodes
+    def _play(self, jobs: Sequence[_Job], seed_name: str, seed: int) -> list[Episode]:
+        plays = [self._open(job) for job in jobs]
+        self.engine.check_room(max(len(play.opening) for play in plays), self.max_tokens)
+        states = [play.opening for play in plays]
+        common = min(common_prefix(states), min(map(len, states)) - 1)  # a session reads at least one id of each
+        session = EpisodeSession(self.engine, states[0][:common])
 
-    def _open(self, task: Task) -> _Seat:
+        def say(name: int, ids: Sequence[int]) -> None:
+            play = plays[name]
+            episode = play.episode
+            play.context += tuple(ids)
+            episode.contexts.append(play.context)
+            turn_seed = derive_seed(seed, seed_name, episode.task.id, play.sample, len(episode.samples))
+            new = ids if episode.samples else ids[common:]
+            session.say(name, new, SamplingConfig(episode.temperature, self.max_tokens), turn_seed)
+
+        coming = iter(range(len(plays)))
+        for name in islice(coming, self.parallel):
+            say(name, plays[name].opening)
+        while turns := session.advance():
+            for name, sample in turns:
+                following = self._answer(plays[name], sample)
+                if following is not None:
+                    say(name, following)
+                    continue
+                plays[name].episode.score = plays[name].environment.score()
+                session.end(name)
+                for other in islice(coming, 1):
+                    say(other, plays[other].opening)
+        return [play.episode for play in plays]
+
+    def _open(self, job: _Job) -> _Play:
         environment = self.domain.environment()
-        return _Seat(environment, environment.reset(task).messages)
+        messages = environment.reset(job.task).messages
+        opening = self.renderer.state_ids(messages, environment.tools)
+        return _Play(Episode(job.task, job.temperature), job.sample, environment, opening)
 
-    def _answer(self, seat: _Seat, episode: Episode, reply: Sample) -> tuple[int, ...] | None:
+    def _answer(self, play: _Play, reply: Sample) -> tuple[int, ...] | None:
         """Give the turn to the environment; the ids that follow it, or None at the end."""
-        action = self.renderer.parse(reply.ids, seat.environment.tools)
-        episode.samples.append(reply)
-        episode.malformed += bool(action.error)
-        seat.thought = seat.thought or CLOSE in action.text
-        observation = seat.environment.step(action)
-        if observation.done:
+        action = self.renderer.parse(reply.ids, play.environment.tools)
+        play.context += reply.ids
+        play.episode.samples.append(reply)
+        play.episode.malformed += bool(action.error)
+        play.thought = play.thought or CLOSE in action.text
+        observation = play.environment.step(action)
+        if observation.done or len(play.episode.samples) == self.max_turns:
             return None
-        following = self.renderer.following_ids(observation.messages, seat.thought)
+        following = self.renderer.following_ids(observation.messages, play.thought)
         # A turn that was cut off is closed for it, as the template closes every turn: read, and never trained on.
         ended = reply.ids[-1] == self.renderer.eos_id
-        return following if ended else (self.renderer.eos_id, *following)
+        following = following if ended else (self.renderer.eos_id, *following)
+        fits = len(play.context) + len(following) + self.max_tokens <= self.engine.context_tokens
+        return following if fits else None

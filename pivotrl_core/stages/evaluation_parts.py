@@ -42,6 +42,7 @@ from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Candidate, Split
 
 Found = tuple[dict[str, float | None], dict[str, Any]]
+TASKS_AT_ONCE = 100  # of a portion: what a kill can cost; a portion's last episodes are played with empty seats
 TASK_SEED = 7  # of evaluation tasks: the same for all arms and seeds, so that they can be compared in pairs
 
 EPISODE_SCHEMA = pa.schema([
@@ -71,7 +72,7 @@ def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
     tasks = domain.tasks(Split(settings.split), settings.episodes, TASK_SEED)
     temperatures = {"greedy": 0.0, "t1": settings.sampled_temperature}
     player = EpisodePlayer(subject.engine, subject.renderer, domain, settings.max_tokens, settings.max_turns)
-    batches = even_batches(len(tasks), player.parallel // len(temperatures), subject.lanes.parts)
+    batches = even_batches(len(tasks), TASKS_AT_ONCE, subject.lanes.parts)
     portions = [
         Portion(
             f"episodes-{batch.start}",

@@ -29,11 +29,12 @@ MAX_OVERHEAD = 20.0  # by the clock, a save of s seconds is followed by at least
 
 @dataclass(slots=True)
 class Progress:
-    """Where a training stands: the next step, metrics lines so far, and counters for the cost account."""
+    """Where a training stands: the next step, metrics lines so far, counters for the cost account, and its source."""
 
     step: int = 0
     lines: list[dict[str, Any]] = field(default_factory=list)
     counters: dict[str, float] = field(default_factory=dict)
+    source: dict[str, Any] = field(default_factory=dict)
 
 
 class Checkpoints:
@@ -65,6 +66,7 @@ class Checkpoints:
                 "step": progress.step,
                 "lines": progress.lines,
                 "counters": progress.counters,
+                "source": progress.source,
                 "state": file_digest(target / "state.safetensors"),
             },
         )
@@ -84,7 +86,7 @@ class Checkpoints:
             except (OSError, ValueError, KeyError) as error:
                 log.warning("checkpoint %s is damaged (%s); taking the one before it", folder.name, error)
                 continue
-            return Progress(manifest["step"], manifest["lines"], manifest["counters"])
+            return Progress(manifest["step"], manifest["lines"], manifest["counters"], manifest["source"])
         return Progress()
 
     def clear(self) -> None:

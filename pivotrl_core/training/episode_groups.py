@@ -7,6 +7,7 @@ sees the same data as the others; the states that its turns start from are its o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pivotrl_core.config.arms import E2ETrain
 from pivotrl_core.config.inputs import EmbeddedSource, TrajectorySource
@@ -40,9 +41,7 @@ class EpisodeGroups:
         self.config = config
         self.seed = seed
         domain = get_domain(source.domain)
-        self.player = EpisodePlayer(
-            engine, renderer, domain, config.max_tokens, config.max_turns, config.prompts_per_step * config.group_size
-        )
+        self.player = EpisodePlayer(engine, renderer, domain, config.max_tokens, config.max_turns)
         seen = {str(candidate.metadata.get("task_id", "")) for candidate in pool}
         tasks = domain.tasks(Split.TRAIN, source.trajectories, source.seed)
         self.tasks: list[Task] = [task for task in tasks if task.id in seen]
@@ -53,6 +52,13 @@ class EpisodeGroups:
     def count(self) -> TokenCount:
         """Tokens sampled so far."""
         return self.engine.count
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: the step alone decides which tasks come next."""
+        return {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Nothing to go on from."""
 
     def groups(self, step: int) -> list[EpisodeGroup]:
         """G episodes for each of the step's tasks."""

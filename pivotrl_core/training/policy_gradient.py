@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -42,7 +42,15 @@ class GroupSource(Protocol):
     """Where groups come from: pivots of a pool, or episodes of tasks."""
 
     def groups(self, step: int) -> Sequence[Group]:
-        """The groups of one step, sampled from the policy as it is now."""
+        """The groups of one step, sampled from the policy as it is now. Steps are asked for in their order."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What has been given so far, as far as it decides what comes next; plain JSON."""
+        ...
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from such a state; an empty one is the beginning."""
         ...
 
     @property
@@ -111,6 +119,7 @@ def train_policy_gradient(
         TrainingError: the pool never taught this policy anything, or a number is not finite.
     """
     progress = checkpoints.restore(optimiser)
+    source.resume(progress.source)
     while progress.step < config.steps:
         before = (source.count.turns, source.count.generated, source.count.prefilled)
         metrics = train_step(policy, optimiser, source.groups(progress.step), config, row_tokens, progress)
@@ -122,6 +131,7 @@ def train_policy_gradient(
         ):
             progress.counters[name] = progress.counters.get(name, 0) + end - start
         on_step(progress, metrics)
+        progress.source = source.state()
         progress.step += 1
         if progress.counters.get("idle_steps", 0) >= IDLE_LIMIT and not _is_regularised(config):
             break  # the policy has mastered this pool: what it learned stands, and more steps would change nothing

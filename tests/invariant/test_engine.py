@@ -188,58 +188,126 @@ def test_a_window_without_a_list_of_layers_is_refused() -> None:
 def test_a_session_equals_sampling_each_turn_from_its_full_context(kind: str) -> None:
     model = tiny_model(kind)
     engine = TransformersEngine(model, list(range(0, 320, 9)))
-    rows = 5
-    samplings = [SamplingConfig(temperature, 6) for temperature in (0.0, 1.0, 1.0, 0.7, 0.0)]
-    session = EpisodeSession(engine, STEM, samplings)
-    contexts = [STEM] * rows
+    temperatures = (0.0, 1.0, 1.0, 0.7, 0.0, 1.0, 1.0)
+    turns = (4, 1, 3, 4, 2, 2, 5)
     draw = np.random.default_rng(4)
-    # Unequal widths; the second conversation ends after the first turn, the fifth after the second.
-    alive = [{0, 1, 2, 3, 4}, {0, 2, 3, 4}, {0, 2, 3}, {0, 2, 3}]
-    for turn, playing in enumerate(alive):
-        appended = [tuple(int(i) for i in draw.integers(2, 300, draw.integers(1, 9))) for _ in range(rows)]
-        seeds = [100 * turn + row for row in range(rows)]
-        replies = session.reply([ids if row in playing else None for row, ids in enumerate(appended)], seeds)
-        assert {row for row, reply in enumerate(replies) if reply is not None} == playing
-        for row in sorted(playing):
-            context = (*contexts[row], *appended[row])
-            ((expected,),) = engine.sample([Request("x", context, (seeds[row],))], samplings[row])
-            reply = replies[row]
-            assert reply is not None
+    session = EpisodeSession(engine, STEM)
+    contexts = [STEM] * len(turns)
+    done = [0] * len(turns)
+    seeds: dict[int, int] = {}
+
+    def say(name: int) -> None:
+        ids = tuple(int(i) for i in draw.integers(2, 300, draw.integers(1, 9)))
+        contexts[name] += ids
+        seeds[name] = 100 * name + done[name]
+        session.say(name, ids, SamplingConfig(temperatures[name], 6), seeds[name])
+
+    coming = list(range(4, len(turns)))  # they begin where others have ended, beside those that go on
+    for name in range(4):
+        say(name)
+    while found := session.advance():
+        for name, reply in found:
+            sampling = SamplingConfig(temperatures[name], 6)
+            ((expected,),) = engine.sample([Request("x", contexts[name], (seeds[name],))], sampling)
             assert (reply.ids, reply.finish) == (expected.ids, expected.finish)
-            assert_logprobs(model, context, reply, samplings[row].temperature or 1.0)
-            contexts[row] = (*context, *reply.ids)
-            assert tuple(session.context[row]) == contexts[row]
+            assert_logprobs(model, contexts[name], reply, sampling.temperature or 1.0)
+            contexts[name] += reply.ids
+            done[name] += 1
+            if done[name] < turns[name]:
+                say(name)
+                continue
+            session.end(name)
+            if coming:
+                say(coming.pop(0))
+    assert done == list(turns)
+
+
+def turns_of(session: EpisodeSession) -> dict[int, Sample]:
+    """All turns that come of what was said."""
+    found: dict[int, Sample] = {}
+    while turns := session.advance():
+        found |= dict(turns)
+    return found
 
 
 def test_a_session_may_begin_with_nothing_in_common() -> None:
     engine = TransformersEngine(tiny_model("llama"), [EOS])
-    replies = EpisodeSession(engine, (), [GREEDY] * 2).reply([(5, 6), (7,)], [0, 1])
+    session = EpisodeSession(engine, ())
+    session.say(0, (5, 6), GREEDY, 0)
+    session.say(1, (7,), GREEDY, 1)
+    turns = turns_of(session)
     expected = engine.sample(requests([(5, 6), (7,)]), GREEDY)
-    assert [reply and reply.ids for reply in replies] == [sample.ids for (sample,) in expected]
+    assert [turns[name].ids for name in (0, 1)] == [sample.ids for (sample,) in expected]
 
 
 def test_a_session_computes_every_token_once() -> None:
     engine = TransformersEngine(tiny_model("llama"), [EOS])
-    session = EpisodeSession(engine, STEM, [SamplingConfig(1.0, 4)] * 2)
-    session.reply([(20, 21, 22), (30,)], [0, 1])
-    generated = engine.count.generated
-    assert (engine.count.prefilled, engine.count.turns) == (len(STEM) + 2, 2)
+    sampling = SamplingConfig(1.0, 4)
+    session = EpisodeSession(engine, STEM)
+    assert session.advance() == []
+    session.say(0, (20, 21, 22), sampling, 0)
+    session.say(1, (30,), sampling, 1)
+    turns = turns_of(session)
+    generated = sum(len(turn.ids) for turn in turns.values())
+    assert (engine.count.prefilled, engine.count.turns, engine.count.generated) == (len(STEM) + 2, 2, generated)
     # The last id of a turn was sampled but not computed: it is read with what follows it.
-    session.reply([(23, 24), None], [2, 3])
+    session.end(1)
+    session.say(0, (23, 24), sampling, 2)
+    again = turns_of(session)
+    assert list(again) == [0]
     assert engine.count.prefilled == len(STEM) + 2 + 2
-    assert (engine.count.turns, engine.count.generated > generated) == (3, True)
-    assert session.reply([None, None], [4, 5]) == [None, None]
+    assert (engine.count.turns, engine.count.generated) == (3, generated + len(again[0].ids))
+    session.end(0)
+    assert session.advance() == []
+
+
+def test_who_has_ended_a_turn_goes_on_beside_those_that_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many conversations, hardly a row is computed for nothing, and no more passes than their longest chain."""
+    engine = TransformersEngine(tiny_model("llama"), list(range(0, 320, 12)))
+    widths: list[int] = []
+    forward = engine.forward
+
+    def counted(branches: Any, ids_NW: torch.Tensor, positions_NW: torch.Tensor) -> torch.Tensor:
+        if ids_NW.shape[1] == 1:
+            widths.append(len(ids_NW))
+        return forward(branches, ids_NW, positions_NW)
+
+    monkeypatch.setattr(engine, "forward", counted)
+    session = EpisodeSession(engine, STEM)
+    names, turns, sampling = 32, 10, SamplingConfig(1.0, 30)
+    done = [0] * names
+    for name in range(names):
+        session.say(name, (20 + name,), sampling, name)
+    generated = 0
+    while found := session.advance():
+        for name, turn in found:
+            generated += len(turn.ids)
+            done[name] += 1
+            if done[name] < turns:
+                session.say(name, (20, 21), sampling, 1000 * done[name] + name)
+            else:
+                session.end(name)
+    assert done == [turns] * names
+    assert sum(widths) < 1.35 * generated
+    assert len(widths) < 0.75 * turns * 30  # ten turns of up to thirty tokens, each waiting for the slowest
 
 
 def test_a_session_keeps_no_more_than_its_longest_conversation_needs() -> None:
-    session = EpisodeSession(TransformersEngine(tiny_model("llama"), [EOS]), STEM, [SamplingConfig(1.0, 4)] * 3)
-    replies = session.reply([tuple(range(20, 20 + n)) for n in (3, 90, 1)], [0, 1, 2])
-    needed = [n - 1 + len(reply.ids) for n, reply in zip((3, 90, 1), replies, strict=True) if reply]
-    assert session.kept == needed
-    assert session.store.length == max(needed) <= session.store.valid_RS.shape[1] < max(needed) + 64
-    session.reply([(5,), None, (6,)], [3, 4, 5])
-    assert session.store.keys[0].shape[0] == 2
-    assert session.store.length == max(session.kept) < 20
+    session = EpisodeSession(TransformersEngine(tiny_model("llama"), [EOS]), STEM)
+    sampling = SamplingConfig(1.0, 4)
+    for name, count in enumerate((3, 90, 1)):
+        session.say(name, tuple(range(20, 20 + count)), sampling, name)
+    replies = turns_of(session)
+    needed = {name: count - 1 + len(replies[name].ids) for name, count in enumerate((3, 90, 1))}
+    assert {one.name: one.kept for one in session.conversations.values()} == needed
+    store = session.histories.store
+    assert max(needed.values()) <= store.keys[0].shape[2] < max(needed.values()) + 64
+    session.end(1)
+    session.say(0, (5,), sampling, 3)
+    session.say(2, (6,), sampling, 4)
+    turns_of(session)
+    assert store.keys[0].shape[0] == 2
+    assert store.keys[0].shape[2] < 90
 
 
 @settings(max_examples=100, deadline=None)
@@ -306,9 +374,9 @@ def test_sampling_with_an_adapter_is_the_adapted_policys_and_leaves_every_weight
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     engine = TransformersEngine(model, [EOS])
     samples = engine.sample(requests([STEM, (20, 21)], 3), SamplingConfig(1.0, 8))
-    session = EpisodeSession(engine, STEM, [SamplingConfig(1.0, 8)])
-    (reply,) = session.reply([(11,)], [7])
-    assert reply is not None
+    session = EpisodeSession(engine, STEM)
+    session.say(0, (11,), SamplingConfig(1.0, 8), 7)
+    reply = turns_of(session)[0]
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     if dtype == torch.float32:
         for prompt, drawn in zip([STEM, (20, 21)], samples, strict=True):

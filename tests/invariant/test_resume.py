@@ -66,6 +66,22 @@ def test_masters_in_fp32_come_back_where_weights_are_bf16(tiny_qwen3: Path, tmp_
     assert killed(policy_gradient, run("killed"), [3]) == policy_gradient(run("undisturbed"))
 
 
+def test_pivots_that_rest_come_back_at_the_same_step_after_a_kill(tiny_llama: Path, tmp_path: Path) -> None:
+    resting = GRPO.model_copy(update={"rest_passes": 2, "group_size": 2})
+    awake = resting.model_copy(update={"rest_passes": 0})
+
+    def run(name: str) -> Run:
+        return Run(tiny_llama, tmp_path / name / "out", tmp_path / name / "scratch")
+
+    def train(run: Run) -> dict[str, Any]:
+        return run.policy_gradient(resting)
+
+    undisturbed = train(run("undisturbed"))
+    assert undisturbed != run("awake").policy_gradient(awake)  # some were mastered, and others took their place
+    for stop in range(STEPS):
+        assert killed(train, run(f"{stop}"), [stop]) == undisturbed, f"killed at {stop}"
+
+
 def damage_state(folder: Path) -> None:
     path = folder / "state.safetensors"
     content = bytearray(path.read_bytes())
