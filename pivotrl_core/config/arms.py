@@ -159,6 +159,9 @@ class GRPOTrain(PolicyGradient):
     method: Literal["grpo"]
     reward: Literal["functional", "exact"] = "functional"
     rest_passes: Count = Field(0, description="passes over the pool that a pivot sits out once all G samples succeeded")
+    replay: bool = Field(
+        False, description="a group without any reward gets a success of the profile in place of its last sample"
+    )
 
 
 class E2ETrain(PolicyGradient):

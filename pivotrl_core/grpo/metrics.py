@@ -28,6 +28,9 @@ METRICS = (
     MetricDefinition("train/reward_mean", "mean of r_bg", "rises, then flattens"),
     MetricDefinition("train/group_reward_std", "mean over groups of the population std of r_b", "above 0.1"),
     MetricDefinition("train/zero_variance_share", "share of groups with max r_b = min r_b", "below 0.8"),
+    MetricDefinition(
+        "train/replayed_share", "share of groups without a reward that got a success of the profile", "falls"
+    ),
     MetricDefinition("train/mixed_share", "share of groups with a success and a failure", "above 0.2"),
     MetricDefinition("train/advantage_abs_mean", "mean of |A_bg|", "0.2 to 1 with group std"),
     MetricDefinition("train/action_length_mean", "mean tokens per action", "no steady growth"),
@@ -47,14 +50,16 @@ def group_metrics(
     advantages_BG: Float[Tensor, "B G"],
     lengths_BG: Int[Tensor, "B G"],
     success_threshold: float = 1.0,
+    replayed: int = 0,
 ) -> dict[str, float]:
     """What the samples of a step say, before any update.
 
     Args:
-        rewards_BG: raw rewards.
+        rewards_BG: raw rewards of what the policy sampled.
         advantages_BG: as they enter the loss.
         lengths_BG: tokens per action.
         success_threshold: reward from which an action counts as a success.
+        replayed: groups that got a success of the profile.
     """
     success_BG = rewards_BG >= success_threshold
     mixed_B = success_BG.any(dim=1) & ~success_BG.all(dim=1)
@@ -62,6 +67,7 @@ def group_metrics(
         "train/reward_mean": rewards_BG.mean().item(),
         "train/group_reward_std": rewards_BG.std(dim=1, correction=0).mean().item(),
         "train/zero_variance_share": zero_variance_B(rewards_BG).double().mean().item(),
+        "train/replayed_share": replayed / len(rewards_BG),
         "train/mixed_share": mixed_B.double().mean().item(),
         "train/advantage_abs_mean": advantages_BG.abs().mean().item(),
         "train/action_length_mean": lengths_BG.double().mean().item(),

@@ -13,12 +13,12 @@ import pandas as pd
 import pyarrow as pa
 
 from pivotrl_core.errors import NoPivotsError
-from pivotrl_core.pivots.profile_record import CANDIDATE_FIELDS, STATISTIC_FIELDS, candidate_from_columns
+from pivotrl_core.pivots.profile_record import CANDIDATE_FIELDS, FOUND_FIELD, STATISTIC_FIELDS, candidate_from_columns
 from pivotrl_core.pivots.selection import SelectionRule
 from pivotrl_core.pivots.tables import read_table, records, write_table
 from pivotrl_core.types import Candidate, Json, Split
 
-POOL_SCHEMA = pa.schema([*CANDIDATE_FIELDS, *STATISTIC_FIELDS])
+POOL_SCHEMA = pa.schema([*CANDIDATE_FIELDS, *STATISTIC_FIELDS, FOUND_FIELD])
 DROP_SCHEMA = pa.schema([
     pa.field("candidate_id", pa.string(), nullable=False),
     pa.field("domain", pa.string(), nullable=False),
@@ -45,13 +45,17 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """A candidate of the pool with what its profile found: `successes` of `k`, mean and population variance."""
+    """A candidate of the pool with what its profile found: `successes` of `k`, mean and population variance.
+
+    `found` is one of the successes, the likeliest under the profiled policy, as token ids; None where there was none.
+    """
 
     candidate: Candidate
     k: int
     successes: int
     mu: float
     sigma2: float
+    found: tuple[int, ...] | None
 
 
 def build_pool(
@@ -158,12 +162,13 @@ def read_pool(path: Path) -> list[PoolRow]:
     Raises:
         DataError: the file is missing or is no pool of this version.
     """
-    return [
-        PoolRow(
-            candidate_from_columns(row), int(row["k"]), int(row["successes"]), float(row["mu"]), float(row["sigma2"])
-        )
-        for row in records(read_table(path, "pool"))
-    ]
+    return [_pool_row(row) for row in records(read_table(path, "pool"))]
+
+
+def _pool_row(row: dict[str, Json]) -> PoolRow:
+    statistics = (int(row["k"]), int(row["successes"]), float(row["mu"]), float(row["sigma2"]))
+    found = None if row["found"] is None else tuple(int(token) for token in row["found"])
+    return PoolRow(candidate_from_columns(row), *statistics, found)
 
 
 def read_drops(path: Path) -> pd.DataFrame:

@@ -46,17 +46,20 @@ STATISTIC_FIELDS = [
     pa.field("mu", pa.float64(), nullable=False),
     pa.field("sigma2", pa.float64(), nullable=False),
 ]
+FOUND_FIELD = pa.field("found", pa.list_(pa.int32()))  # null: none of the K samples was a success
+COMPONENTS_FIELD = pa.field("components", pa.string(), nullable=False)
 CANDIDATE_SCHEMA = pa.schema(CANDIDATE_FIELDS)
-PROFILE_SCHEMA = pa.schema([*CANDIDATE_FIELDS, *STATISTIC_FIELDS, pa.field("components", pa.string(), nullable=False)])
+PROFILE_SCHEMA = pa.schema([*CANDIDATE_FIELDS, *STATISTIC_FIELDS, FOUND_FIELD, COMPONENTS_FIELD])
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """A candidate and the verdicts of its K sampled actions."""
+    """A candidate and the verdicts of its K sampled actions. `found`: ids of the likeliest one that was a success."""
 
     candidate: Candidate
     verdicts: tuple[Verdict, ...]
     success_threshold: float = 1.0
+    found: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.verdicts:
@@ -114,7 +117,8 @@ def profile_columns(row: ProfileRow) -> dict[str, Json]:
     # ASCII: what a policy wrote may hold half a surrogate pair, which UTF-8 cannot carry.
     components = json.dumps(verdicts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     statistics = {"k": row.k, "successes": row.successes, "mu": mu, "sigma2": sigma2}
-    return {**candidate_columns(row.candidate), **statistics, "components": components}
+    found = None if row.found is None else list(row.found)
+    return {**candidate_columns(row.candidate), **statistics, "found": found, "components": components}
 
 
 def write_candidates(path: Path, candidates: Iterable[Candidate]) -> None:

@@ -172,6 +172,12 @@ class Profiler:
         return rollouts
 
 
+def likeliest_success(rollouts: Sequence[Rollout], threshold: float) -> tuple[int, ...] | None:
+    """Ids of the success that pi_0 is most likely to write; None where there is no success. Ties: the first sample."""
+    successes = [rollout for rollout in rollouts if rollout.verdict.reward >= threshold]
+    return max(successes, key=lambda rollout: rollout.logprob).ids if successes else None
+
+
 def write_rollouts(path: Path, rollouts: Sequence[Rollout]) -> None:
     """Write rollouts, one row each, in their order."""
     write_table(path, "rollouts", ROLLOUT_SCHEMA, [rollout.columns() for rollout in rollouts])

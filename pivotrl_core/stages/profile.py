@@ -11,7 +11,7 @@ from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, write_profile
-from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, write_rollouts
+from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, likeliest_success, write_rollouts
 from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.models import policy_digest
 from pivotrl_core.stages.verification import configured_verifier
@@ -37,8 +37,11 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
             print(f"profile block {index + 1}/{of}: {len(rollouts)} samples, mean reward {mean:.3f}", flush=True)
 
         groups, cost = profiler.profile(own, on_block)
+        threshold = config.profile.success_threshold
         rows = [
-            ProfileRow(candidate, tuple(rollout.verdict for rollout in group), config.profile.success_threshold)
+            ProfileRow(
+                candidate, tuple(rollout.verdict for rollout in group), threshold, likeliest_success(group, threshold)
+            )
             for candidate, group in zip(own, groups, strict=True)
         ]
         write_rollouts(out / "rollouts.parquet", [rollout for group in groups for rollout in group])

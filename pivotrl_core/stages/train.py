@@ -12,7 +12,7 @@ from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.pivots.pool import read_pool
+from pivotrl_core.pivots.pool import PoolRow, read_pool
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.stages.context import BASE, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.verification import configured_verifier
@@ -23,7 +23,6 @@ from pivotrl_core.training.pivot_groups import PivotGroups
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.policy_gradient import GroupSource, train_policy_gradient
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
-from pivotrl_core.types import Candidate
 
 OnStep = Callable[[Progress, dict[str, float]], None]
 LAST = 5  # steps that the final reward is a mean over
@@ -42,7 +41,7 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
     key = f"{arm}-{seed}"
     reports = context.path(Path("reports/train") / key)
     with timed(context, f"train-{key}"):
-        candidates = [row.candidate for row in read_pool(context.path(Path("data/pools") / pool / "pool.parquet"))]
+        pivots = read_pool(context.path(Path("data/pools") / pool / "pool.parquet"))
         policy = TrainablePolicy(
             context.path(start), context.path(BASE), settings.parameters, context.config.compute,
             derive_seed(seed, "lora", arm) % 2**31, context.path(policy_folder(settings.start, seed)),
@@ -50,13 +49,13 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
         on_step = _recorder(reports, key)
         checkpoints = Checkpoints(context.scratch / "checkpoints")
         if isinstance(settings, SFTTrain):
-            progress = _supervised(context, policy, settings, candidates, seed, checkpoints, on_step)
+            progress = _supervised(context, policy, settings, pivots, seed, checkpoints, on_step)
         else:
-            progress = _policy_gradient(context, policy, settings, candidates, seed, checkpoints, on_step)
+            progress = _policy_gradient(context, policy, settings, pivots, seed, checkpoints, on_step)
         policy.save(context.path(Path("models") / arm / str(seed)))
         write_report(
             reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
-            steps=progress.step, pool=len(candidates), dtype=compute_dtype(context.config.compute),
+            steps=progress.step, pool=len(pivots), dtype=compute_dtype(context.config.compute),
         )  # fmt: skip
 
 
@@ -79,13 +78,13 @@ def _supervised(
     context: StageContext,
     policy: TrainablePolicy,
     settings: SFTTrain,
-    candidates: list[Candidate],
+    pivots: list[PoolRow],
     seed: int,
     checkpoints: Checkpoints,
     on_step: OnStep,
 ) -> Progress:
     renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
-    ordered = sorted(candidates, key=lambda one: (one.trajectory_id, one.turn_index))
+    ordered = sorted((pivot.candidate for pivot in pivots), key=lambda one: (one.trajectory_id, one.turn_index))
     rows = [trajectory_rows(list(turns), renderer) for _, turns in groupby(ordered, lambda one: one.trajectory_id)]
     plan = SupervisedPlan(
         settings.epochs, settings.batch_trajectories, seed, settings.checkpoint_every, context.config.compute.row_tokens
@@ -98,17 +97,19 @@ def _policy_gradient(
     context: StageContext,
     policy: TrainablePolicy,
     settings: GRPOTrain | E2ETrain,
-    candidates: list[Candidate],
+    pivots: list[PoolRow],
     seed: int,
     checkpoints: Checkpoints,
     on_step: OnStep,
 ) -> Progress:
     renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
     engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+    candidates = [pivot.candidate for pivot in pivots]
     source: GroupSource
     if isinstance(settings, GRPOTrain):
         verifier = configured_verifier(context.config, settings.reward)
-        source = PivotGroups(engine, renderer, verifier, candidates, settings, seed)
+        found = {pivot.candidate.id: pivot.found for pivot in pivots if pivot.found is not None}
+        source = PivotGroups(engine, renderer, verifier, candidates, settings, seed, found)
     else:
         source = EpisodeGroups(engine, renderer, context.config.source, candidates, settings, seed)
     shared: PolicyGradient = settings

@@ -26,7 +26,7 @@ class Member:
         sequence: state and action ids, with the sampled tokens as targets.
         group: index of its group in the batch, and `first` its own index in the group (of the first of equal ones).
         equal: indices in the group of all equal samples that it stands for; `advantage` is the sum of theirs.
-        logprobs: at sampling, one a target.
+        logprobs: at sampling, one a target; none where it was not sampled now, and the ratio begins at 1.
     """
 
     sequence: TargetSequence
@@ -51,6 +51,11 @@ class Group(Protocol):
         ...
 
     @property
+    def replayed(self) -> bool:
+        """Whether the last one was not sampled now: its reward says nothing of the policy as it is."""
+        ...
+
+    @property
     def lengths(self) -> list[int]:
         """Trained tokens of each."""
         ...
@@ -62,12 +67,13 @@ class Group(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PivotGroup:
-    """G sampled actions at one state."""
+    """G sampled actions at one state; where it is `replayed`, the last one is a success of the profile's."""
 
     state_ids: tuple[int, ...]
     action_ids: tuple[tuple[int, ...], ...]
     logprobs: tuple[tuple[float, ...], ...]
     rewards: tuple[float, ...]
+    replayed: bool = False
 
     @property
     def lengths(self) -> list[int]:
@@ -94,6 +100,11 @@ class EpisodeGroup:
     def rewards(self) -> tuple[float, ...]:
         """Success of each episode."""
         return tuple(episode.score.success for episode in self.episodes)
+
+    @property
+    def replayed(self) -> bool:
+        """Never: episodes are sampled."""
+        return False
 
     @property
     def lengths(self) -> list[int]:

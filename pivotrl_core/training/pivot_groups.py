@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pivotrl_core.config.arms import GRPOTrain
@@ -18,7 +19,12 @@ FULL_REWARD = 1.0  # of a verdict that accepts without reserve
 
 
 class PivotGroups:
-    """Implements `GroupSource`. The order of pivots is `PivotOrder`'s; a step's samples are the policy's as it is."""
+    """Implements `GroupSource`. The order of pivots is `PivotOrder`'s; a step's samples are the policy's as it is.
+
+    With `replay`, a group without any reward is given a success that the profile found at that pivot (`found`, by
+    candidate id): what the policy no longer writes itself, no sample of its own would teach again. It is trained on as
+    if it had been sampled (its ratio begins at 1), which is not the paper's objective.
+    """
 
     def __init__(
         self,
@@ -28,6 +34,7 @@ class PivotGroups:
         pool: Sequence[Candidate],
         config: GRPOTrain,
         seed: int,
+        found: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:
         self.engine = engine
         self.renderer = renderer
@@ -36,6 +43,7 @@ class PivotGroups:
         self.config = config
         self.seed = seed
         self.order = PivotOrder(len(pool), seed, config.rest_passes)
+        self.found = found if found is not None and config.replay else {}
 
     @property
     def count(self) -> TokenCount:
@@ -65,16 +73,25 @@ class PivotGroups:
         sampling = SamplingConfig(self.config.temperature, self.config.max_tokens)
         groups = []
         for pivot, request, samples in zip(pivots, requests, self.engine.sample(requests, sampling), strict=True):
-            actions = [self.renderer.parse(sample.ids, pivot.tools) for sample in samples]
-            groups.append(
-                PivotGroup(
-                    request.prompt_ids,
-                    tuple(sample.ids for sample in samples),
-                    tuple(sample.logprobs for sample in samples),
-                    tuple(self.verifier.verify(pivot, action).reward for action in actions),
-                )
-            )
+            actions = tuple(sample.ids for sample in samples)
+            rewards = tuple(self._reward(pivot, ids) for ids in actions)
+            group = PivotGroup(request.prompt_ids, actions, tuple(sample.logprobs for sample in samples), rewards)
+            groups.append(group if any(rewards) else self._with_replay(pivot, group))
         self.order.note_mastered(
             place for place, group in zip(places, groups, strict=True) if min(group.rewards) >= FULL_REWARD
         )
         return groups
+
+    def _reward(self, pivot: Candidate, ids: Sequence[int]) -> float:
+        return self.verifier.verify(pivot, self.renderer.parse(ids, pivot.tools)).reward
+
+    def _with_replay(self, pivot: Candidate, group: PivotGroup) -> PivotGroup:
+        """The group with the profile's success in its last place, where there is one and this verifier rewards it."""
+        ids = self.found.get(pivot.id)
+        reward = self._reward(pivot, ids) if ids is not None else 0.0
+        if ids is None or not reward:
+            return group
+        return replace(
+            group, action_ids=(*group.action_ids[:-1], ids), logprobs=(*group.logprobs[:-1], ()),
+            rewards=(*group.rewards[:-1], reward), replayed=True,
+        )  # fmt: skip

@@ -157,7 +157,10 @@ def train_step(
         # Not divided by a deviation: near the reference it would be that of rounding, and the noise would count as 1.
         pull_BG = group_advantages(-config.kl.weight * k1_BG, AdvantageNormalisation.NONE, config.baseline)
         advantages_BG = advantages_BG + pull_BG
-    metrics = group_metrics(rewards_BG, advantages_BG, lengths_BG)
+    own_BG = rewards_BG.clone()
+    replayed_B = torch.tensor([group.replayed for group in groups])
+    own_BG[replayed_B, -1] = 0.0  # only a group without any reward is given one
+    metrics = group_metrics(own_BG, advantages_BG, lengths_BG, replayed=int(replayed_B.sum()))
     teaches_B = ~zero_variance_B(rewards_BG)
     if bool(teaches_B.any()):
         progress.counters["idle_steps"] = 0
@@ -288,10 +291,13 @@ def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradien
     advantages_N = torch.tensor([member.advantage for member in row.members], device=device)
     weights_N = torch.stack([weights_BG[member.group, member.first] for member in row.members]).to(device)
     logprobs_NT, entropy_NT = score_row(policy.inner, row.tree, config.temperature)
+    sampled_NT = padded_lines([member.logprobs for member in row.members], mask_NT)
+    unsampled_N = torch.tensor([not member.logprobs for member in row.members], device=device)
+    before_NT = (logprobs_NT if row.old_NT is None else row.old_NT).detach()
     result = policy_loss(
         logprobs_NT, advantages_N, mask_NT, weights_N,
         ClipConfig(config.clip.low, config.clip.high, config.ratio, config.truncation_cap),
-        sampled_logprobs_NT=padded_lines([member.logprobs for member in row.members], mask_NT),
+        sampled_logprobs_NT=torch.where(unsampled_N[:, None], before_NT, sampled_NT),
         old_logprobs_NT=row.old_NT if config.truncation_cap is not None else None, multiplicity_N=many_N,
     )  # fmt: skip
     loss, kl = result.loss, 0.0

@@ -48,6 +48,9 @@ TRAIN = (
     Definition("train/zero_variance_share", "share of groups with max r_b = min r_b: no signal", "share", "below 0.8"),
     Definition("train/mixed_share", "share of groups with a success and a failure", "share", "above 0.2"),
     Definition(
+        "train/replayed_share", "share of groups without a reward that got a success of the profile", "share", "falls"
+    ),
+    Definition(
         "train/advantage_abs_mean", "mean of |A_bg|, A = (r - mean) / (std + eps) in its group", "-", "0.2 to 1"
     ),
     Definition("train/action_length_mean", "mean tokens of an action", "tokens", "no steady growth"),

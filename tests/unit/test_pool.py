@@ -21,7 +21,8 @@ def candidate(number: int, split: Split = Split.TRAIN, domain: str = "tool") -> 
 
 def profiled(number: int, successes: int, split: Split = Split.TRAIN, domain: str = "tool") -> ProfileRow:
     verdicts = tuple(Verdict(float(i < successes), "why \ud800", {"similarity": 0.5}) for i in range(4))
-    return ProfileRow(candidate(number, split, domain), verdicts)
+    found = (number, 7) if successes else None
+    return ProfileRow(candidate(number, split, domain), verdicts, found=found)
 
 
 @pytest.fixture
@@ -55,6 +56,7 @@ def test_every_candidate_is_in_the_pool_or_in_the_drop_report(profile: pd.DataFr
     rows = read_pool(tmp_path / "pool.parquet")
     assert [row.candidate for row in rows] == [candidate(1), candidate(2, domain="software")]
     assert [(row.k, row.successes, row.mu, row.sigma2) for row in rows] == [(4, 1, 0.25, 0.1875), (4, 2, 0.5, 0.25)]
+    assert [row.found for row in rows] == [(1, 7), (2, 7)]
     drops = read_drops(tmp_path / "drops.parquet")
     assert len(rows) + len(drops) == len(everything)
     assert set(drops["candidate_id"]) | {row.candidate.id for row in rows} == {one.id for one in everything}
