@@ -93,7 +93,7 @@ class EpisodeSession:
         seated = {id(one) for one in self.seats if one is not None}
         entering = [one for one in waiting if id(one) not in seated]
         free = [row for row, one in enumerate(self.seats) if one is None]
-        arranged = sorted((one for one in self.conversations.values()), key=lambda one: (one.kept, one.name))
+        arranged = sorted(self.conversations.values(), key=lambda one: (one.kept, one.name))
         stay = [one.kept if one is not None else 0 for one in self.seats]
         if len(entering) <= len(free) and _cost(stay) <= WORTH_MOVING * _cost([one.kept for one in arranged]):
             for row, one in zip(free, entering, strict=False):
