@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,6 +65,12 @@ class OneLesson:
     """Groups that teach something at the first step only."""
 
     count = TokenCount()
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        pass
 
     def groups(self, step: int) -> list[PivotGroup]:
         rewards = (1.0, 0.0) if step == 0 else (1.0, 1.0)
