@@ -57,12 +57,12 @@ class Histories:
     def writing(self) -> Writing:
         """One more token in every row."""
         self.make_room(max(self.lengths) + 1)
-        view = Writing(self.store.keys, self.store.values, self.store.valid_RS, max(self.lengths))
-        device = self.store.valid_RS.device
-        view.length_R = torch.tensor(self.lengths, device=device)
-        view.row_R = torch.arange(len(self.lengths), device=device)
-        view.parts = [(max(self.lengths[run.start : run.stop]) + 1, slice(run.start, run.stop)) for run in self.runs]
-        return view
+        store, device = self.store, self.store.valid_RS.device
+        return Writing(
+            store.keys, store.values, store.valid_RS, max(self.lengths),
+            length_R=torch.tensor(self.lengths, device=device), row_R=torch.arange(len(self.lengths), device=device),
+            parts=[(max(self.lengths[run.start : run.stop]) + 1, slice(run.start, run.stop)) for run in self.runs],
+        )  # fmt: skip
 
     def reading(self, rows: Sequence[int], counts: Sequence[int], stem: tuple[list[Tensor], list[Tensor]]) -> Reading:
         """`counts` more tokens in each of `rows`, which all begin with `stem`."""
@@ -75,12 +75,18 @@ class Histories:
         return Reading(self.store, stem, tensor(rows), tensor(lengths), line_M, step_M, width)
 
 
+@dataclass(slots=True, kw_only=True)
 class Writing(Own):
-    """A forward pass of one token a row, at the end of what the row has."""
+    """A forward pass of one token a row, at the end of what the row has.
+
+    Attributes:
+        length_R: tokens that each row has, and `row_R`: the rows, all of them.
+        parts: rows side by side whose lengths are alike, and how far they are read.
+    """
 
     length_R: Tensor
     row_R: Tensor
-    parts: list[tuple[int, slice]]  # rows side by side whose lengths are alike, and how far they are read
+    parts: list[tuple[int, slice]]
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> None:
         """Put the newest token behind each row's last one."""
