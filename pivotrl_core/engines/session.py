@@ -29,8 +29,8 @@ class _Conversation:
     name: int
     context: list[int] = field(default_factory=list)
     kept: int = 0
-    next_row: Row | None = None  # the turn that begins once its text has been read
-    row: Row | None = None  # the turn that is being written
+    next_turn: Row | None = None  # the turn that begins once its text has been read
+    turn: Row | None = None  # the turn that is being written
     max_tokens: int = 0
 
 
@@ -55,7 +55,7 @@ class EpisodeSession:
         """Put ids (at least one) behind conversation `name`, new or known, and let its next turn be sampled."""
         one = self.conversations.setdefault(name, _Conversation(name))
         one.context += ids
-        one.next_row, one.max_tokens = new_row(seed, sampling), sampling.max_tokens
+        one.next_turn, one.max_tokens = new_row(seed, sampling), sampling.max_tokens
         self.engine.count.turns += 1
 
     def end(self, name: int) -> None:
@@ -71,7 +71,7 @@ class EpisodeSession:
         with self.engine.sampling():
             while True:
                 self._read_if_due()
-                if not any(one is not None and one.row is not None for one in self.seats):
+                if not any(one is not None and one.turn is not None for one in self.seats):
                     return []
                 finished = self._write_token()
                 if finished:
@@ -79,10 +79,10 @@ class EpisodeSession:
 
     def _read_if_due(self) -> None:
         """Let those to whom something was said begin their turn, where enough of them wait or nobody is writing."""
-        waiting = [one for one in self.conversations.values() if one.next_row is not None]
+        waiting = [one for one in self.conversations.values() if one.next_turn is not None]
         if not waiting:
             return
-        writing = sum(one.row is not None for one in self.conversations.values())
+        writing = sum(one.turn is not None for one in self.conversations.values())
         if writing and len(waiting) * WAITING_SHARE < len(self.conversations):
             return
         self._seat(waiting)
@@ -109,7 +109,7 @@ class EpisodeSession:
 
         The last id of a turn was sampled, not computed: it goes in front of what follows it.
         """
-        rows = [row for row, one in enumerate(self.seats) if one is not None and one.next_row is not None]
+        rows = [row for row, one in enumerate(self.seats) if one is not None and one.next_turn is not None]
         new = [self._one(row).context[self._one(row).kept : -1] for row in rows]
         for batch in batches_by_length([len(ids) for ids in new]):
             counts = [len(new[at]) for at in batch]
@@ -126,7 +126,7 @@ class EpisodeSession:
                 self._keep(rows[at], count)
         for row in rows:
             one = self._one(row)
-            one.row, one.next_row = one.next_row, None
+            one.turn, one.next_turn = one.next_turn, None
         self.histories.measure()
 
     def _write_token(self) -> list[tuple[int, Sample]]:
@@ -134,7 +134,7 @@ class EpisodeSession:
 
         Seats without such a turn are computed too and count for nothing: soon somebody sits there again.
         """
-        turns = {row: one.row for row, one in enumerate(self.seats) if one is not None and one.row is not None}
+        turns = {row: one.turn for row, one in enumerate(self.seats) if one is not None and one.turn is not None}
         last = [self._one(row).context[-1] if row in turns else 0 for row in range(len(self.seats))]
         positions = [self.opening + length for length in self.histories.lengths]
         tensor, seats = self.engine.tensor, len(self.seats)
@@ -148,7 +148,7 @@ class EpisodeSession:
             one = self._one(row)
             one.context.append(turn.ids[-1])
             if turn.done or len(turn.ids) == one.max_tokens:
-                one.row = None
+                one.turn = None
                 finished.append((one.name, turn.sample()))
         return finished
 

@@ -84,7 +84,7 @@ class EpisodePlayer:
 
         with self.engine.sampling():
             for played, count in self.engine.lanes.map(
-                play_part, even_batches(len(jobs), len(jobs), self.engine.lanes.parts)
+                play_part, even_batches(len(jobs), max(len(jobs), 1), self.engine.lanes.parts)
             ):
                 self.engine.count.add(count)
                 episodes += played

@@ -261,9 +261,8 @@ def test_a_session_computes_every_token_once() -> None:
     assert session.advance() == []
 
 
-def test_who_has_ended_a_turn_goes_on_beside_those_that_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With many conversations, hardly a row is computed for nothing, and no more passes than their longest chain."""
-    engine = TransformersEngine(tiny_model("llama"), list(range(0, 320, 12)))
+def rows_of_passes(engine: TransformersEngine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Filled while the engine works: rows of each forward pass of one token."""
     widths: list[int] = []
     forward = engine.forward
 
@@ -273,6 +272,13 @@ def test_who_has_ended_a_turn_goes_on_beside_those_that_write(monkeypatch: pytes
         return forward(branches, ids_NW, positions_NW)
 
     monkeypatch.setattr(engine, "forward", counted)
+    return widths
+
+
+def test_who_has_ended_a_turn_goes_on_beside_those_that_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many conversations, hardly a row is computed for nothing, and no more passes than their longest chain."""
+    engine = TransformersEngine(tiny_model("llama"), list(range(0, 320, 12)))
+    widths = rows_of_passes(engine, monkeypatch)
     session = EpisodeSession(engine, STEM)
     names, turns, sampling = 32, 10, SamplingConfig(1.0, 30)
     done = [0] * names
@@ -326,15 +332,7 @@ def test_samples_of_a_state_are_computed_once_until_they_differ(
     temperature: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = TransformersEngine(tiny_model("llama"), [EOS])
-    widths: list[int] = []
-    forward = engine.forward
-
-    def counted(branches: Any, ids_NW: torch.Tensor, positions_NW: torch.Tensor) -> torch.Tensor:
-        if ids_NW.shape[1] == 1:
-            widths.append(len(ids_NW))
-        return forward(branches, ids_NW, positions_NW)
-
-    monkeypatch.setattr(engine, "forward", counted)
+    widths = rows_of_passes(engine, monkeypatch)
     (samples,) = engine.sample([Request("a", STEM, tuple(range(8)))], SamplingConfig(temperature, 6))
     distinct = [len({sample.ids[:step] for sample in samples if len(sample.ids) > step}) for step in range(6)]
     # A line that ended may stay for a few steps; none is there that nobody wrote.

@@ -58,6 +58,7 @@ def test_an_episode_does_not_depend_on_those_played_beside_it(tiny_llama: Path) 
     together = trace(player(tiny_llama).play(tasks(4), BOTH, "x", 0))
     assert trace(player(tiny_llama, parallel=3).play(tasks(4), BOTH, "x", 0)) == together
     assert trace(player(tiny_llama).play(tasks(4), BOTH, "x", 1)) != together
+    assert player(tiny_llama).play((), BOTH, "x", 0) == []
     assert len({ids for _, ids, _, _ in together}) > 5
 
 

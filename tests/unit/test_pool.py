@@ -10,7 +10,8 @@ import pytest
 from pivotrl_core.errors import NoPivotsError
 from pivotrl_core.pivots.pool import build_pool, read_drops, read_pool, write_pool
 from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
-from pivotrl_core.pivots.selection import Pivots
+from pivotrl_core.pivots.profiling import Rollout, likeliest_success
+from pivotrl_core.pivots.selection import AllTurns, Pivots
 from pivotrl_core.types import Candidate, Message, Role, Split, Verdict
 
 
@@ -31,6 +32,21 @@ def profile(tmp_path: Path) -> pd.DataFrame:
     rows.append(profiled(4, 1, split=Split.TEST))
     write_profile(tmp_path / "profile.parquet", rows)
     return read_profile(tmp_path / "profile.parquet")
+
+
+def test_a_pool_says_where_the_profile_found_no_success(profile: pd.DataFrame, tmp_path: Path) -> None:
+    write_pool(tmp_path, build_pool(profile, AllTurns()))
+    assert [row.found for row in read_pool(tmp_path / "pool.parquet")] == [None, (1, 7), (2, 7), (3, 7)]
+
+
+def test_the_likeliest_success_is_the_one_that_is_kept() -> None:
+    drawn = [(1.0, -5.0), (0.0, -1.0), (1.0, -2.0), (1.0, -2.0)]
+    rollouts = [
+        Rollout("a", index, (index,), logprob, "stop", Verdict(reward, "why", {}))
+        for index, (reward, logprob) in enumerate(drawn)
+    ]
+    assert likeliest_success(rollouts, 1.0) == (2,)
+    assert likeliest_success(rollouts[1:2], 1.0) is None
 
 
 def test_a_profile_row_has_successes_mean_and_population_variance(profile: pd.DataFrame) -> None:
