@@ -1,8 +1,8 @@
 """Attention over branches: many rows that continue shared states, each state's keys and values stored once.
 
 A row attends to two segments: a *stem* that it shares with other rows (read in place, never expanded), and its *tail*
-(the tokens of its own, from those of earlier turns to the one being written). Scores of both go through one softmax, so
-the result is ordinary causal attention, up to the order of sums.
+(the tokens of its own, from those of earlier turns to the one being written). Both have their part in one softmax, so
+the result is ordinary causal attention, up to rounding.
 
 Works for transformers models that call the attention interface with full causal attention. Not for sliding windows or
 recurrent layers: `check_supported` refuses those.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 import torch
@@ -34,36 +35,35 @@ class Attending(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Rows side by side that see the same tokens of the same stem."""
+
+    rows: slice
+    stem: int
+    visible: int
+
+
 @dataclass(slots=True)
 class Stems:
-    """Keys and values [J, H_kv, T, D] a layer, for J states padded to T. A row sees `visible_R` tokens of its stem."""
+    """Keys and values [J, H_kv, T, D] a layer, for J states padded to T. A row sees `visible_R` tokens of its stem.
+
+    Rows side by side that see the same are computed together; so rows should stand in the order of their stems.
+    """
 
     keys: list[Tensor]
     values: list[Tensor]
     stem_R: Tensor
     visible_R: Tensor
-    grid_JW: Tensor = field(init=False)
-    slot_R: Tensor = field(init=False)
-    dense: bool = field(init=False)
+    _runs: list[_Run] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._lay_out()
+        self._cut()
 
-    def _lay_out(self) -> None:
-        """Rows of one stem stand side by side in a grid [J, W], so that a stem meets all of its rows in one product."""
-        stems = self.stem_R.tolist()
-        counts = [0] * self.keys[0].shape[0]
-        slots = []
-        for stem in stems:
-            slots.append(counts[stem])
-            counts[stem] += 1
-        width = max(counts, default=1)
-        device = self.stem_R.device
-        grid = torch.zeros(len(counts), width, dtype=torch.long, device=device)
-        self.slot_R = self.stem_R * width + torch.tensor(slots, dtype=torch.long, device=device)
-        grid.view(-1)[self.slot_R] = torch.arange(len(stems), device=device)
-        self.grid_JW = grid
-        self.dense = self.slot_R.tolist() == list(range(grid.numel()))  # every place taken, in order: no gathering
+    def _cut(self) -> None:
+        pairs = list(zip(self.stem_R.tolist(), self.visible_R.tolist(), strict=True))
+        bounds = [0, *(row for row in range(1, len(pairs)) if pairs[row] != pairs[row - 1]), len(pairs)]
+        self._runs = [_Run(slice(start, stop), *pairs[start]) for start, stop in pairwise(bounds) if start < stop]
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows (one that is named twice becomes two), without stems that none of them needs."""
@@ -72,30 +72,40 @@ class Stems:
         if len(stems) < self.keys[0].shape[0]:
             self.keys = [keys[stems] for keys in self.keys]
             self.values = [values[stems] for values in self.values]
-        self._lay_out()
+        self._cut()
 
-    def hidden(self) -> Tensor:
-        """What each row must not see [R, 1, T]."""
-        places_T = torch.arange(self.keys[0].shape[2], device=self.visible_R.device)
-        return (places_T[None, :] >= self.visible_R[:, None])[:, None]
+    def attend(self, layer: int, query: Tensor) -> tuple[Tensor, Tensor]:
+        """Attention of scaled queries [R, H_kv, rep, D] to the stems alone, and its log-sum-exp [R, H_kv, rep]."""
+        output = torch.zeros_like(query)
+        log_sum = query.new_full(query.shape[:-1], -torch.inf, dtype=torch.promote_types(query.dtype, torch.float32))
+        for run in self._runs:
+            if run.visible == 0:
+                continue
+            own = query[run.rows]
+            count, heads, many, dim = own.shape
+            keys, values = (one[layer][run.stem, None, :, : run.visible] for one in (self.keys, self.values))
+            found, sums = attend_whole(own.transpose(0, 1).reshape(1, heads, count * many, dim), keys, values)
+            output[run.rows] = found.view(heads, count, many, dim).transpose(0, 1)
+            log_sum[run.rows] = sums.view(heads, count, many).transpose(0, 1)
+        return output, log_sum
 
-    def scores(self, layer: int, query: Tensor) -> Tensor:
-        """Scores [R, H_kv, rep, T] of grouped queries [R, H_kv, rep, D]."""
-        return self._meet(query, self.keys[layer].transpose(-1, -2))
 
-    def mix(self, layer: int, weights: Tensor) -> Tensor:
-        """Weighted values [R, H_kv, rep, D]."""
-        return self._meet(weights, self.values[layer])
+def attend_whole(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Attention of scaled queries [1, H, M, D] to all of the keys [1, H, T, D], and its log-sum-exp [1, H, M]."""
+    if query.device.type != "cpu":
+        return attend_by_products(query, keys, values)
+    found: tuple[Tensor, Tensor] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        query, keys, values, 0.0, False, scale=1.0
+    )
+    return found
 
-    def _meet(self, rows: Tensor, stems: Tensor) -> Tensor:
-        """Product of what rows have [R, H_kv, M, X] with what their stems have [J, H_kv, X, Y]."""
-        count, width = self.grid_JW.shape
-        _, heads, many, inner = rows.shape
-        placed = rows if self.dense else rows[self.grid_JW.view(-1)]
-        placed = placed.view(count, width, heads, many, inner).transpose(1, 2)
-        product = placed.reshape(count, heads, width * many, inner) @ stems
-        product = product.view(count, heads, width, many, -1).transpose(1, 2).reshape(count * width, heads, many, -1)
-        return product if self.dense else product[self.slot_R]
+
+def attend_by_products(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """The same on any device, with all scores at once."""
+    scores = query @ keys.transpose(-1, -2)
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    log_sum = scores.logsumexp(dim=-1, keepdim=True)
+    return scores.sub_(log_sum).exp_().to(values.dtype) @ values, log_sum.squeeze(-1)
 
 
 @dataclass(slots=True)
@@ -159,7 +169,10 @@ def few_by_many(query: Tensor, keys: Tensor) -> Tensor:
 
 @dataclass(slots=True)
 class Branches:
-    """What the attention of one forward pass sees: an optional stem, and what the rows have of their own."""
+    """What the attention of one forward pass sees: an optional stem, and what the rows have of their own.
+
+    Each part is attended to by itself, and weighs as much as its sum of exponentiated scores in that of both.
+    """
 
     tail: Own
     stems: Stems | None = None
@@ -169,22 +182,21 @@ class Branches:
         """Attention output [R, 1, H, D] for queries [R, H, 1, D] and the new keys and values [R, H_kv, 1, D]."""
         self.tail.append(layer, keys, values)
         rows, heads, width, dim = query.shape
-        groups = keys.shape[1]
-        grouped = (query * scale).reshape(rows, groups, -1, dim)
-        scores = [self.stems.scores(layer, grouped)] if self.stems is not None else []
-        scores.append(self.tail.scores(layer, grouped))
+        grouped = (query * scale).reshape(rows, keys.shape[1], -1, dim)
+        scores = self.tail.scores(layer, grouped)
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         if layer == 0:  # one mask serves all layers of a forward pass
-            own = self.tail.hidden()
-            hidden = own if self.stems is None else torch.cat([self.stems.hidden(), own], dim=-1)
-            self._hidden = hidden[:, None]
+            self._hidden = self.tail.hidden()[:, None]
         assert self._hidden is not None
-        together = torch.cat(scores, dim=-1).float().masked_fill_(self._hidden, -torch.inf)
-        weights = torch.softmax(together, dim=-1).to(values.dtype)
-        parts = list(torch.split(weights, [one.shape[-1] for one in scores], dim=-1))
-        mixed = self.tail.mix(layer, parts.pop())
-        if self.stems is not None:
-            mixed += self.stems.mix(layer, parts.pop())
-        return mixed.view(rows, heads, width, dim).transpose(1, 2)
+        scores.masked_fill_(self._hidden, -torch.inf)
+        if self.stems is None:
+            mixed = self.tail.mix(layer, torch.softmax(scores, dim=-1).to(values.dtype))
+        else:
+            shared, log_shared = self.stems.attend(layer, grouped)
+            log_sum = torch.logaddexp(scores.logsumexp(dim=-1), log_shared)
+            mixed = self.tail.mix(layer, scores.sub_(log_sum[..., None]).exp_().to(values.dtype))
+            mixed += shared * (log_shared - log_sum).exp_()[..., None]
+        return mixed.to(values.dtype).view(rows, heads, width, dim).transpose(1, 2)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, everywhere; one that is named twice becomes two."""

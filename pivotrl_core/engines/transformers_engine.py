@@ -31,6 +31,7 @@ from pivotrl_core.seeding import generator
 from pivotrl_core.types import content_id
 
 CODE = tuple(Path(__file__).with_name(f"{name}.py") for name in ("transformers_engine", "branches", "adapters"))
+CACHED = 2**19  # numbers of a block of logits: 2 MiB in fp32, about what a CPU's core keeps at hand
 COMPACT_BELOW = 0.75  # share of live lines under which finished ones are taken out of the batch
 
 
@@ -247,32 +248,44 @@ class TransformersEngine:
 
     def choose(self, rows: Sequence[Row], lines: Sequence[int], hidden_NH: Tensor) -> None:
         """Sample each row's next id from its line, by inverse transform with the row's own random number; record it."""
-        device = hidden_NH.device
         temperatures = [1.0] * len(hidden_NH)
-        for row, line in zip(rows, lines, strict=True):
+        rows_of: dict[int, list[int]] = {}
+        for at, (row, line) in enumerate(zip(rows, lines, strict=True)):
             temperatures[line] = row.temperature or 1.0
-        logits_NV = self.model.lm_head(hidden_NH).float()
+            rows_of.setdefault(line, []).append(at)
+        logits_NV = self.model.lm_head(hidden_NH)
+        on_cpu = logits_NV.device.type == "cpu"
+        step = max(1, CACHED // logits_NV.shape[1]) if on_cpu else max(1, len(logits_NV))
+        for start in range(0, len(logits_NV), step):
+            block_BV = logits_NV[start : start + step]
+            members = [at for line in range(start, start + len(block_BV)) for at in rows_of.get(line, ())]
+            if members:
+                inside = [lines[at] - start for at in members]
+                self._choose([rows[at] for at in members], inside, block_BV, temperatures[start : start + step])
+        self.count.generated += len(rows)
+
+    def _choose(self, rows: Sequence[Row], lines: Sequence[int], logits_BV: Tensor, temperatures: list[float]) -> None:
+        logits_BV = logits_BV.float()
         if any(temperature != 1.0 for temperature in temperatures):
-            logits_NV = logits_NV / torch.tensor(temperatures, device=device)[:, None]
-        logprobs_NV = torch.log_softmax(logits_NV, dim=-1)
+            logits_BV = logits_BV / torch.tensor(temperatures, device=logits_BV.device)[:, None]
+        logprobs_BV = torch.log_softmax(logits_BV, dim=-1)
         line_R = self.tensor(lines)
         ids_R = torch.empty_like(line_R)
         greedy = [at for at, row in enumerate(rows) if row.temperature == 0.0]
         if greedy:
             index = self.tensor(greedy)
-            ids_R[index] = logprobs_NV.argmax(dim=-1)[line_R[index]]
+            ids_R[index] = logprobs_BV.argmax(dim=-1)[line_R[index]]
         sampled = [at for at, row in enumerate(rows) if row.temperature > 0.0]
         if sampled:
             uniforms = [rows[at].uniforms[len(rows[at].ids)] for at in sampled]
-            uniform_R = torch.tensor(uniforms, dtype=torch.float64, device=device)
+            uniform_R = torch.tensor(uniforms, dtype=torch.float64, device=logits_BV.device)
             index = self.tensor(sampled)
-            ids_R[index] = inverse_transform(logprobs_NV, uniform_R, line_R[index])
-        chosen_R = logprobs_NV[line_R, ids_R]
+            ids_R[index] = inverse_transform(logprobs_BV, uniform_R, line_R[index])
+        chosen_R = logprobs_BV[line_R, ids_R]
         for row, token, logprob in zip(rows, ids_R.tolist(), chosen_R.tolist(), strict=True):
             row.ids.append(token)
             row.logprobs.append(logprob)
             row.done = token in self.stop_ids
-        self.count.generated += len(rows)
 
 
 def new_row(seed: int, sampling: SamplingConfig) -> Row:
@@ -284,13 +297,13 @@ def inverse_transform(logprobs_NV: Tensor, uniform_R: Tensor, line_R: Tensor, bl
     """For each uniform number, the id at which the cumulative probability of its line passes it.
 
     In two steps, over sums of blocks of ids and then inside one block: a running sum over the whole vocabulary is most
-    of what sampling costs. Sums are in fp64: fp32 loses the tail.
+    of what sampling costs. Running sums are in fp64: fp32 loses the tail.
     """
     count, size = logprobs_NV.shape
     padding = -size % block
     probs_NV = logprobs_NV.exp()
     probs_NKB = (torch.nn.functional.pad(probs_NV, (0, padding)) if padding else probs_NV).view(count, -1, block)
-    until_RK = probs_NKB.sum(dim=-1, dtype=torch.float64).cumsum(dim=-1)[line_R]
+    until_RK = probs_NKB.sum(dim=-1).double().cumsum(dim=-1)[line_R]
     target_R1 = uniform_R.to(torch.float64)[:, None] * until_RK[:, -1:]
     block_R1 = torch.searchsorted(until_RK, target_R1, right=True).clamp(max=until_RK.shape[1] - 1)
     before_R1 = torch.nn.functional.pad(until_RK, (1, 0)).gather(1, block_R1)
