@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from pivotrl_core.config.arms import LoRA, Parameters
+from pivotrl_core.config.arms import AdaptiveEtaRule, LoRA, Parameters, SelectConfig
 from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
 from pivotrl_core.lanes import Lanes
 
@@ -64,10 +64,26 @@ class ProfileConfig(Section):
     """K samples of the frozen reference policy at each candidate, in blocks of trajectories that are stored whole."""
 
     samples: int = Field(8, ge=2, le=256, description="K")
+    curtail: bool = Field(
+        False,
+        description="draw no more samples of a candidate than the rules of decides_for need: their decisions are those "
+        "of all K, but mean rewards are censored (no histogram, no adaptive eta)",
+    )
+    decides_for: tuple[SelectConfig, ...] = Field(
+        (), description="rules, as in arms.ARM.select, whose decisions stand under curtail; others may ask for more"
+    )
     temperature: float = Field(1.0, gt=0.0, le=4.0)
     max_tokens: PositiveInt = 48
     success_threshold: Probability = 1.0
     block_trajectories: PositiveInt = 12
+
+    @model_validator(mode="after")
+    def _rules_can_be_decided_early(self) -> Self:
+        if self.curtail and not self.decides_for:
+            raise ValueError("curtail needs decides_for: the rules whose decisions have to stand")
+        if any(isinstance(rule, AdaptiveEtaRule) for rule in self.decides_for):
+            raise ValueError("decides_for cannot have adaptive-eta, which looks at all candidates' K samples together")
+        return self
 
 
 BENCHMARKS = ("ifbench", "aime25", "math500", "livecodebench", "scicode", "mmlu-pro", "mmlu-prox", "wmt24pp")

@@ -5,7 +5,7 @@ Text is never re-tokenised between sampling and training: the ids in `Sample.ids
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -42,6 +42,9 @@ class Sample:
     finish: FinishReason
 
 
+More = Callable[[int, Sequence[Sample]], int]  # of a request, by its place, and its samples so far: how many more
+
+
 @dataclass(slots=True)
 class TokenCount:
     """Tokens that an engine really computed, for the cost account. `turns` counts sampled continuations."""
@@ -72,8 +75,14 @@ class Engine(Protocol):
     count: TokenCount
     version: str
 
-    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[list[Sample]]:
-        """One list per request, in order, with one sample per seed, in order."""
+    def sample(
+        self, requests: Sequence[Request], sampling: SamplingConfig, more: More | None = None
+    ) -> list[list[Sample]]:
+        """One list per request, in order, with one sample per seed, in order.
+
+        With `more`, a request's seeds are taken as it asks for them. It is asked at first, and after each wave that
+        leaves some; 0 ends the request. It is called in any thread, once at a time for a request.
+        """
         ...
 
 

@@ -8,7 +8,7 @@ same machine with the same number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from pivotrl_core.engines.adapters import merged_adapters
 from pivotrl_core.engines.branches import Attending, Branches, Own, Stems, StemWriter, branch_attention, check_supported
-from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig, TokenCount
+from pivotrl_core.engines.protocol import FinishReason, More, Request, Sample, SamplingConfig, TokenCount
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import code_digest
 from pivotrl_core.lanes import ONE_LANE, Lanes
@@ -75,28 +75,45 @@ class TransformersEngine:
         self.dim = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
         self.context_tokens = int(config.max_position_embeddings)
 
-    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[list[Sample]]:
-        """One list per request, in order, with one sample per seed, in order.
+    def sample(
+        self, requests: Sequence[Request], sampling: SamplingConfig, more: More | None = None
+    ) -> list[list[Sample]]:
+        """One list per request, in order, with one sample per seed, or for as many seeds as `more` asks, in order.
 
         Raises:
             ConfigError: a state and its continuation are longer than what the model was made for.
         """
         self.check_room(max((len(request.prompt_ids) for request in requests), default=0), sampling.max_tokens)
         results: list[list[Sample]] = [[] for _ in requests]
-        chunks = list(_chunks(plan_stems(requests), requests, self.max_rows, self.lanes.parts))
+        first = [len(request.seeds) if more is None else more(at, ()) for at, request in enumerate(requests)]
+        chunks = list(_chunks(plan_stems(requests), first, self.max_rows, self.lanes.parts))
         with self.sampling():
-            for rows, owners, count in self.lanes.map(partial(self._lane, requests, sampling), chunks):
+            for found, count in self.lanes.map(partial(self._lane, requests, sampling, first, more), chunks):
                 self.count.add(count)
-                for row, owner in zip(rows, owners, strict=True):
-                    results[owner].append(row.sample())
+                for owner, samples in found.items():
+                    results[owner] = samples
         return results
 
     def _lane(
-        self, requests: Sequence[Request], sampling: SamplingConfig, chunk: list[tuple[int, list[int]]]
-    ) -> tuple[list[Row], list[int], TokenCount]:
+        self, requests: Sequence[Request], sampling: SamplingConfig, first: Sequence[int], more: More | None,
+        chunk: list[tuple[int, list[int]]],
+    ) -> tuple[dict[int, list[Sample]], TokenCount]:  # fmt: skip
+        """One chunk in waves: its states are computed once, and each wave continues those that ask for more."""
         engine = self.beside()
+        members = [member for _, stem in chunk for member in stem]
+        found: dict[int, list[Sample]] = {member: [] for member in members}
+        wanted = {member: first[member] for member in members}
+        if not any(wanted.values()):
+            return found, engine.count
         with engine.sampling():
-            return *engine._decode_chunk(chunk, requests, sampling), engine.count
+            computed = engine.prefill([requests[longest].prompt_ids[:-1] for longest, _ in chunk])
+            while any(wanted.values()):
+                seeds = {at: requests[at].seeds[len(found[at]) :][: wanted.get(at, 0)] for at in members}
+                for owner, row in engine._decode_wave(chunk, requests, seeds, sampling, computed):
+                    found[owner].append(row.sample())
+                going = [at for at in members if seeds[at] and len(found[at]) < len(requests[at].seeds)]
+                wanted = {at: more(at, found[at]) for at in going} if more else {}
+        return found, engine.count
 
     def beside(self) -> TransformersEngine:
         """This engine for one lane, inside this one's `sampling()`: the same model, one lane, a count of its own."""
@@ -119,11 +136,11 @@ class TransformersEngine:
         with merged_adapters(self.model), torch.inference_mode(), branch_attention(self.model):
             yield
 
-    def _decode_chunk(
-        self, chunk: list[tuple[int, list[int]]], requests: Sequence[Request], sampling: SamplingConfig
-    ) -> tuple[list[Row], list[int]]:
-        prompts = [requests[longest].prompt_ids[:-1] for longest, _ in chunk]
-        keys, values = self.prefill(prompts)
+    def _decode_wave(
+        self, chunk: list[tuple[int, list[int]]], requests: Sequence[Request], seeds: Mapping[int, Sequence[int]],
+        sampling: SamplingConfig, computed: tuple[list[Tensor], list[Tensor]],
+    ) -> Iterator[tuple[int, Row]]:  # fmt: skip
+        """One continuation for each seed, with the request it belongs to; the states' keys and values are given."""
         rows: list[Row] = []
         owners: list[int] = []
         lines: list[int] = []
@@ -132,18 +149,20 @@ class TransformersEngine:
         last: list[list[int]] = []
         for stem, (_, members) in enumerate(chunk):
             for member in members:
-                request = requests[member]
-                lines += [len(last)] * len(request.seeds)
-                owners += [member] * len(request.seeds)
-                rows += [new_row(seed, sampling) for seed in request.seeds]
+                own = seeds[member]
+                if not own:
+                    continue
+                lines += [len(last)] * len(own)
+                owners += [member] * len(own)
+                rows += [new_row(seed, sampling) for seed in own]
                 stems.append(stem)
-                visible.append(len(request.prompt_ids) - 1)
-                last.append([request.prompt_ids[-1]])
+                visible.append(len(requests[member].prompt_ids) - 1)
+                last.append([requests[member].prompt_ids[-1]])
         visible_N = self.tensor(visible)
         tail = self.own(len(last), sampling.max_tokens)
-        branches = Branches(tail, Stems(keys, values, self.tensor(stems), visible_N))
+        branches = Branches(tail, Stems(*computed, self.tensor(stems), visible_N))
         self.decode(branches, rows, lines, self.tensor(last), visible_N, sampling.max_tokens)
-        return rows, owners
+        return zip(owners, rows, strict=True)
 
     def tensor(self, numbers: Any) -> Tensor:
         """Whole numbers as a tensor on the model's device."""
@@ -360,10 +379,10 @@ def plan_stems(requests: Sequence[Request]) -> list[tuple[int, list[int]]]:
 
 
 def _chunks(
-    stems: list[tuple[int, list[int]]], requests: Sequence[Request], max_rows: int, parts: int
+    stems: list[tuple[int, list[int]]], rows_of: Sequence[int], max_rows: int, parts: int
 ) -> Iterator[list[tuple[int, list[int]]]]:
     """Whole stems, in order, up to `max_rows` rows at once (a single larger stem goes alone), in `parts` or more."""
-    sizes = [sum(len(requests[i].seeds) for i in members) for _, members in stems]
+    sizes = [sum(rows_of[i] for i in members) for _, members in stems]
     total = sum(sizes)
     share = total / (parts * -(-total // (parts * max_rows))) if total else 1.0  # what each of even chunks would have
     chunk: list[tuple[int, list[int]]] = []

@@ -28,6 +28,7 @@ DROP_SCHEMA = pa.schema([
     pa.field("reason", pa.string(), nullable=False),
     pa.field("mu", pa.float64()),  # null: never profiled
     pa.field("sigma2", pa.float64()),
+    pa.field("censored", pa.bool_()),
 ])  # fmt: skip
 DROP_COLUMNS = ["candidate_id", "domain", "trajectory_id", "turn_index", "split"]
 NOT_PROFILED = "not_profiled"
@@ -47,15 +48,22 @@ class Pool:
 class PoolRow:
     """A candidate of the pool with what its profile found: `successes` of `k`, mean and population variance.
 
+    Mean and variance are `censored` where the profile stopped as soon as its rules had decided the candidate.
     `found` is one of the successes, the likeliest under the profiled policy, as token ids; None where there was none.
     """
 
     candidate: Candidate
+    planned: int
     k: int
     successes: int
     mu: float
     sigma2: float
     found: tuple[int, ...] | None
+
+    @property
+    def censored(self) -> bool:
+        """Whether it has fewer samples than were planned."""
+        return self.k < self.planned
 
 
 def build_pool(
@@ -91,18 +99,20 @@ def build_pool(
 
 
 def _drop(row: dict[str, Json], reason: str) -> dict[str, Json]:
-    return {key: row[key] for key in DROP_COLUMNS} | {"reason": reason, "mu": row["mu"], "sigma2": row["sigma2"]}
+    found = {"mu": row["mu"], "sigma2": row["sigma2"], "censored": row["k"] < row["planned"]}
+    return {key: row[key] for key in DROP_COLUMNS} | {"reason": reason} | found
 
 
 def _unprofiled(profile: pd.DataFrame, split: Split, candidates: Sequence[Candidate]) -> list[dict[str, Json]]:
     profiled = set(profile["candidate_id"])
     drops: list[dict[str, Json]] = []
+    unknown = {"mu": None, "sigma2": None, "censored": None}
     for candidate in candidates:
         identity = candidate.id
         if identity not in profiled:
             reason = NOT_PROFILED if candidate.split is split else f"{OTHER_SPLIT}{candidate.split}"
             place = (identity, candidate.domain, candidate.trajectory_id, candidate.turn_index, str(candidate.split))
-            drops.append(dict(zip(DROP_COLUMNS, place, strict=True)) | {"reason": reason, "mu": None, "sigma2": None})
+            drops.append(dict(zip(DROP_COLUMNS, place, strict=True)) | {"reason": reason} | unknown)
     return drops
 
 
@@ -121,12 +131,18 @@ def _report(
             str(domain): {"profiled": len(rows), "kept": int((kept["domain"] == domain).sum())}
             for domain, rows in own.groupby("domain", sort=True)
         },
+        "censored": int((own["k"] < own["planned"]).sum()),
         "mean_reward_histogram": mean_reward_histogram(own, kept),
     }
 
 
-def mean_reward_histogram(profiled: pd.DataFrame, kept: pd.DataFrame) -> dict[str, Json]:
-    """Rows per value of mu, of all profiled and of the kept ones. With one K everywhere, all K + 1 values appear."""
+def mean_reward_histogram(profiled: pd.DataFrame, kept: pd.DataFrame) -> dict[str, Json] | None:
+    """Rows per value of mu, of all profiled and of the kept ones. With one K everywhere, all K + 1 values appear.
+
+    None where rows were cut short: their means stop where they are most telling.
+    """
+    if (profiled["k"] < profiled["planned"]).any():
+        return None
     ks = set(profiled["k"])
     values = set(profiled["mu"])
     if len(ks) == 1:
@@ -166,7 +182,7 @@ def read_pool(path: Path) -> list[PoolRow]:
 
 
 def _pool_row(row: dict[str, Json]) -> PoolRow:
-    statistics = (int(row["k"]), int(row["successes"]), float(row["mu"]), float(row["sigma2"]))
+    statistics = (int(row["planned"]), int(row["k"]), int(row["successes"]), float(row["mu"]), float(row["sigma2"]))
     found = None if row["found"] is None else tuple(int(token) for token in row["found"])
     return PoolRow(candidate_from_columns(row), *statistics, found)
 

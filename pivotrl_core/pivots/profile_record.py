@@ -1,8 +1,9 @@
 """The profile's row, which is all that profiling and selection share, and the columns of a candidate in any file.
 
 State, tools, expert action, metadata and verdicts are JSON text, so that the files can be read with pandas alone.
-Success is binary: a verdict whose reward reaches the success threshold. mu is the mean of the K successes, and sigma^2
-their population variance (divided by K), so that sigma^2 = mu (1 - mu), and exactly 0 where all K agree.
+Success is binary: a verdict whose reward reaches the success threshold. mu is the mean of the k successes, and sigma^2
+their population variance (divided by k), so that sigma^2 = mu (1 - mu), and exactly 0 where all k agree. Where k is
+less than `planned` (K), the row was cut short once its decision stood, and mu and sigma^2 are censored.
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ CANDIDATE_FIELDS = [
     pa.field("metadata", pa.string(), nullable=False),
 ]
 STATISTIC_FIELDS = [
+    pa.field("planned", pa.int64(), nullable=False),
     pa.field("k", pa.int64(), nullable=False),
     pa.field("successes", pa.int64(), nullable=False),
     pa.field("mu", pa.float64(), nullable=False),
     pa.field("sigma2", pa.float64(), nullable=False),
 ]
-FOUND_FIELD = pa.field("found", pa.list_(pa.int32()))  # null: none of the K samples was a success
+FOUND_FIELD = pa.field("found", pa.list_(pa.int32()))  # null: none of the samples was a success
 COMPONENTS_FIELD = pa.field("components", pa.string(), nullable=False)
 CANDIDATE_SCHEMA = pa.schema(CANDIDATE_FIELDS)
 PROFILE_SCHEMA = pa.schema([*CANDIDATE_FIELDS, *STATISTIC_FIELDS, FOUND_FIELD, COMPONENTS_FIELD])
@@ -54,12 +56,18 @@ PROFILE_SCHEMA = pa.schema([*CANDIDATE_FIELDS, *STATISTIC_FIELDS, FOUND_FIELD, C
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """A candidate and the verdicts of its K sampled actions. `found`: ids of the likeliest one that was a success."""
+    """A candidate and the verdicts of its sampled actions.
+
+    Attributes:
+        found: ids of the likeliest one that was a success.
+        planned: K, how many there would have been at most; as many as there are where it is not given.
+    """
 
     candidate: Candidate
     verdicts: tuple[Verdict, ...]
     success_threshold: float = 1.0
     found: tuple[int, ...] | None = None
+    planned: int | None = None
 
     def __post_init__(self) -> None:
         if not self.verdicts:
@@ -67,12 +75,12 @@ class ProfileRow:
 
     @property
     def k(self) -> int:
-        """K, the number of samples."""
+        """The number of samples."""
         return len(self.verdicts)
 
     @property
     def successes(self) -> int:
-        """How many of the K samples reached the success threshold."""
+        """How many of the samples reached the success threshold."""
         return sum(verdict.reward >= self.success_threshold for verdict in self.verdicts)
 
 
@@ -116,7 +124,7 @@ def profile_columns(row: ProfileRow) -> dict[str, Json]:
     verdicts = [{"reward": v.reward, "reason": v.reason, "components": dict(v.components)} for v in row.verdicts]
     # ASCII: what a policy wrote may hold half a surrogate pair, which UTF-8 cannot carry.
     components = json.dumps(verdicts, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    statistics = {"k": row.k, "successes": row.successes, "mu": mu, "sigma2": sigma2}
+    statistics = {"planned": row.planned or row.k, "k": row.k, "successes": row.successes, "mu": mu, "sigma2": sigma2}
     found = None if row.found is None else list(row.found)
     return {**candidate_columns(row.candidate), **statistics, "found": found, "components": components}
 

@@ -2,7 +2,10 @@
 
 Sampling goes in blocks of trajectories. A block is stored when it is whole, under a name that says everything its
 samples depend on; a profile that was killed carries on at the first block that is missing, and a later profile with the
-same policy, verifier and sampling computes only what is new.
+same policy, verifier and sampling computes only what is new. With a `Curtailment` a candidate gets no more samples than
+its decisions need; where another block has samples of the same stream, they are taken from there, and only what they
+leave open is drawn. (A sample that is drawn in another batch is the same but for near-ties. So a profile of all K
+samples takes none from elsewhere: its bytes depend on nothing but its name.)
 
 Source: PivotRL, arXiv 2603.21383, section 3: mu and sigma^2 of the functional reward under pi_0.
 """
@@ -19,9 +22,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.protocol import Engine, Request, SamplingConfig, TokenCount
+from pivotrl_core.engines.protocol import Engine, Request, Sample, SamplingConfig, TokenCount
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import code_digest, read_json, write_json
+from pivotrl_core.pivots.curtailment import Curtailment
 from pivotrl_core.pivots.tables import read_table, records, write_table
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.trajectories import thinking
@@ -69,11 +73,15 @@ class Rollout:
 
 @dataclass(slots=True)
 class ProfileCost:
-    """What the profile's samples cost when they were computed, and how much of it was found stored."""
+    """What the profile's samples cost when they were computed, and how much of it was found stored.
+
+    `topped_up`: candidates of computed blocks that had some samples stored and drew the others.
+    """
 
     tokens: TokenCount
     stored_blocks: int = 0
     computed_blocks: int = 0
+    topped_up: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,8 @@ class Profiler:
     Args:
         policy_digest: identifies pi_0's weights and tokenizer, and how it computes (dtype, threads).
         samples: K.
+        success_threshold: reward from which a sample is a success, for `curtailment`.
+        curtailment: when a candidate has enough samples; None: when it has K.
     """
 
     engine: Engine
@@ -94,18 +104,20 @@ class Profiler:
     policy_digest: str
     store: Path
     block_trajectories: int
+    success_threshold: float = 1.0
+    curtailment: Curtailment | None = None
 
     def profile(
         self, candidates: Sequence[Candidate], on_block: Callable[[int, int, list[Rollout]], None]
     ) -> tuple[list[list[Rollout]], ProfileCost]:
-        """K rollouts for each candidate, in order; `on_block(index, of, rollouts)` hears of each finished block."""
+        """The rollouts of each candidate, in order; `on_block(index, of, rollouts)` hears of each finished block."""
         cost = ProfileCost(TokenCount())
         results: list[list[Rollout]] = []
         blocks = list(self._blocks(candidates))
         for index, block in enumerate(blocks):
             rollouts = self._block(block, cost)
             on_block(index, len(blocks), rollouts)
-            results += [rollouts[i : i + self.samples] for i in range(0, len(rollouts), self.samples)]
+            results += by_candidate(rollouts, [candidate.id for candidate in block])
         return results, cost
 
     def _blocks(self, candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
@@ -128,27 +140,41 @@ class Profiler:
 
     def _block(self, candidates: list[Candidate], cost: ProfileCost) -> list[Rollout]:
         requests = self._requests(candidates)
-        path = self.store / f"{self._name(requests)}.parquet"
-        stored = _read_block(path, len(candidates) * self.samples)
+        stream = self._stream(requests)
+        path = self.store / f"{stream}-{self._plan()}.parquet"
+        stored = _read_block(path)
+        if stored is not None and not self._is_whole(candidates, stored[0]):
+            log.warning("profile block %s is damaged (not all of its rollouts); sampling it again", path.stem)
+            stored = None
         if stored is not None:
             cost.stored_blocks += 1
             rollouts, tokens = stored
         else:
             cost.computed_blocks += 1
+            known, tokens = self._known(candidates, stream)
+            pairs = zip(candidates, known, strict=True)
+            cost.topped_up += sum(bool(own) and self._missing(candidate, own) > 0 for candidate, own in pairs)
             before = replace(self.engine.count)
-            rollouts = self._sample(candidates, requests)
-            tokens = self.engine.count.since(before)
+            rollouts = self._sample(candidates, requests, known)
+            tokens.add(self.engine.count.since(before))
             _write_block(path, rollouts, tokens)
         cost.tokens.add(tokens)
         return rollouts
 
-    def _name(self, requests: Sequence[Request]) -> str:
+    def _stream(self, requests: Sequence[Request]) -> str:
+        """Names everything that decides what the samples of these requests are, however many are drawn."""
         sampling = {"temperature": self.sampling.temperature, "max_tokens": self.sampling.max_tokens}
         verifier = [self.verifier.name, self.verifier.version, _reading_code()]
         read = [[request.id, request.prompt_ids] for request in requests]
         written = str(self.renderer.tool_format)
         policy = [self.policy_digest, self.engine.version]
-        return content_id([policy, written, verifier, sampling, self.samples, self.seed, read])
+        return content_id([policy, written, verifier, sampling, self.seed, read])
+
+    def _plan(self) -> str:
+        """Names how many are drawn."""
+        if self.curtailment is None:
+            return str(self.samples)
+        return content_id([self.samples, self.success_threshold, sorted(self.curtailment.rules)])
 
     def _requests(self, candidates: Sequence[Candidate]) -> list[Request]:
         return [
@@ -160,16 +186,72 @@ class Profiler:
             for candidate in candidates
         ]
 
-    def _sample(self, candidates: Sequence[Candidate], requests: Sequence[Request]) -> list[Rollout]:
-        rollouts = []
-        for candidate, samples in zip(candidates, self.engine.sample(requests, self.sampling), strict=True):
-            for index, sample in enumerate(samples):
-                action = self.renderer.parse(sample.ids, candidate.tools)
-                verdict = self.verifier.verify(candidate, action)
-                rollouts.append(
-                    Rollout(candidate.id, index, sample.ids, sum(sample.logprobs), str(sample.finish), verdict)
-                )
-        return rollouts
+    def _missing(self, candidate: Candidate, rollouts: Sequence[Rollout]) -> int:
+        """How many more samples to draw, knowing these."""
+        if self.curtailment is None:
+            return self.samples - len(rollouts)
+        successes = sum(rollout.verdict.reward >= self.success_threshold for rollout in rollouts)
+        return self.curtailment.needed(candidate.domain, len(rollouts), successes)
+
+    def _is_whole(self, candidates: Sequence[Candidate], rollouts: Sequence[Rollout]) -> bool:
+        groups = by_candidate(rollouts, [candidate.id for candidate in candidates])
+        return sum(map(len, groups)) == len(rollouts) and all(
+            self._missing(candidate, group) == 0 for candidate, group in zip(candidates, groups, strict=True)
+        )
+
+    def _known(self, candidates: Sequence[Candidate], stream: str) -> tuple[list[list[Rollout]], TokenCount]:
+        """Samples of this stream that another plan has stored, as far as this one would draw them; and their cost."""
+        known: list[list[Rollout]] = [[] for _ in candidates]
+        tokens = TokenCount()
+        if self.curtailment is None:
+            return known, tokens
+        for path in sorted(self.store.glob(f"{stream}-*.parquet")):
+            stored = _read_block(path)
+            if stored is None:
+                continue
+            groups = by_candidate(stored[0], [candidate.id for candidate in candidates])
+            if sum(map(len, groups)) > sum(map(len, known)):
+                known, tokens.prefilled = groups, stored[1].prefilled
+        known = [self._enough(candidate, group) for candidate, group in zip(candidates, known, strict=True)]
+        tokens.turns = sum(map(len, known))
+        tokens.generated = sum(len(rollout.ids) for group in known for rollout in group)
+        return known, tokens
+
+    def _enough(self, candidate: Candidate, rollouts: Sequence[Rollout]) -> list[Rollout]:
+        """The first of these, until nothing more would be drawn."""
+        count = next((n for n in range(len(rollouts)) if n and not self._missing(candidate, rollouts[:n])), None)
+        return list(rollouts[: self.samples if count is None else count])
+
+    def _sample(
+        self, candidates: Sequence[Candidate], requests: Sequence[Request], known: Sequence[list[Rollout]]
+    ) -> list[Rollout]:
+        """What is known, and behind it what is missing."""
+        drawn: list[list[Rollout]] = [list(own) for own in known]
+        rest = [replace(request, seeds=request.seeds[len(own) :]) for request, own in zip(requests, known, strict=True)]
+
+        def judge(at: int, samples: Sequence[Sample]) -> None:
+            new = samples[len(drawn[at]) - len(known[at]) :]
+            drawn[at] += [self._rollout(candidates[at], len(drawn[at]) + n, sample) for n, sample in enumerate(new)]
+
+        def more(at: int, samples: Sequence[Sample]) -> int:
+            judge(at, samples)
+            return self._missing(candidates[at], drawn[at])
+
+        for at, samples in enumerate(self.engine.sample(rest, self.sampling, more)):
+            judge(at, samples)
+        return [rollout for own in drawn for rollout in own]
+
+    def _rollout(self, candidate: Candidate, index: int, sample: Sample) -> Rollout:
+        verdict = self.verifier.verify(candidate, self.renderer.parse(sample.ids, candidate.tools))
+        return Rollout(candidate.id, index, sample.ids, sum(sample.logprobs), str(sample.finish), verdict)
+
+
+def by_candidate(rollouts: Sequence[Rollout], ids: Sequence[str]) -> list[list[Rollout]]:
+    """Rollouts grouped by candidate, in the order of `ids`; what belongs to none of them is left out."""
+    groups: dict[str, list[Rollout]] = {identity: [] for identity in ids}
+    for rollout in rollouts:
+        groups.get(rollout.candidate_id, []).append(rollout)
+    return [groups[identity] for identity in ids]
 
 
 def likeliest_success(rollouts: Sequence[Rollout], threshold: float) -> tuple[int, ...] | None:
@@ -205,18 +287,15 @@ def _write_block(path: Path, rollouts: Sequence[Rollout], tokens: TokenCount) ->
     write_rollouts(path, rollouts)
 
 
-def _read_block(path: Path, count: int) -> tuple[list[Rollout], TokenCount] | None:
-    """The stored block of `count` rollouts; None where there is none, or where a disk has spoilt it."""
+def _read_block(path: Path) -> tuple[list[Rollout], TokenCount] | None:
+    """A stored block; None where there is none, or where a disk has spoilt it."""
     if not path.exists():
         return None
     try:
-        rollouts, tokens = read_rollouts(path), TokenCount(**read_json(path.with_suffix(".json")))
-        if len(rollouts) != count:
-            raise DataError(f"{len(rollouts)} rollouts of {count}")
+        return read_rollouts(path), TokenCount(**read_json(path.with_suffix(".json")))
     except (DataError, OSError, ValueError, KeyError, TypeError) as error:
         log.warning("profile block %s is damaged (%s); sampling it again", path.stem, error)
         return None
-    return rollouts, tokens
 
 
 @cache

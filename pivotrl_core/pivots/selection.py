@@ -5,6 +5,9 @@ Source of `pivots`: arXiv 2603.21383, section 3 (keep sigma^2 > 0 and mu < lambd
 
 Differs from the paper: 1. `inclusive` keeps mu == lambda_diff too, as the authors' preparation script does. 2. The
 bootstrap is the ideal one: the distribution of resampled means is binomial and is summed exactly, without drawing.
+
+A row may have been cut short (`k` of `planned` samples, see curtailment.py): it is decided as all `planned` would
+decide it, which the missing ones cannot change; the reason for dropping it is then that without a further success.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from typing import Protocol
 
 import pandas as pd
 
+from pivotrl_core.errors import DataError
+from pivotrl_core.pivots.curtailment import Keeps, stands
 from pivotrl_core.seeding import derive_seed
 
 
@@ -40,11 +45,45 @@ class Decision:
 
 
 class SelectionRule(Protocol):
-    """A rule with its parameters. Reads the columns candidate_id, domain, k, successes, mu, sigma2."""
+    """A rule with its parameters. Reads the columns candidate_id, domain, k, planned, successes, sigma2."""
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
-        """One decision a row, in order."""
+        """One decision a row, in order.
+
+        Raises:
+            DataError: rows were cut short before this rule's decision stood.
+        """
         ...
+
+
+class CountRule(SelectionRule, Protocol):
+    """A rule that looks at one row alone, and of its samples at nothing but the number of successes."""
+
+    def reason(self, domain: str, k: int, successes: int) -> SelectionReason:
+        """What it decides from `successes` among `k` samples."""
+        ...
+
+
+def keeps(rule: CountRule) -> Keeps:
+    """The rule as curtailment asks it."""
+    return lambda domain, k, successes: rule.reason(domain, k, successes) is SelectionReason.KEPT
+
+
+def decide_by_count(rule: CountRule, rows: pd.DataFrame) -> list[Decision]:
+    """Decide each row; one that was cut short, by what its missing samples cannot change.
+
+    Raises:
+        DataError: they could change some.
+    """
+    columns = zip(rows["domain"], rows["planned"], rows["k"], rows["successes"], strict=True)
+    counts = [(str(domain), int(planned), int(k), int(successes)) for domain, planned, k, successes in columns]
+    unsettled = sum(not stands(keeps(rule), *count) for count in counts)
+    if unsettled:
+        raise DataError(
+            f"{unsettled} of {len(rows)} candidates were profiled with fewer samples than {rule!r} needs to decide "
+            "them; add the rule to profile.decides_for, and the profile draws what is missing"
+        )
+    return [_decision(rule.reason(domain, planned, successes)) for domain, planned, _, successes in counts]
 
 
 def _decision(reason: SelectionReason) -> Decision:
@@ -65,11 +104,11 @@ class Pivots:
     inclusive: bool = False
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
-        columns = zip(rows["domain"], rows["mu"], rows["sigma2"], strict=True)
-        return [_decision(self._reason(str(domain), float(mu), float(sigma2))) for domain, mu, sigma2 in columns]
+        return decide_by_count(self, rows)
 
-    def _reason(self, domain: str, mu: float, sigma2: float) -> SelectionReason:
-        if not sigma2 > 0.0:
+    def reason(self, domain: str, k: int, successes: int) -> SelectionReason:
+        mu = successes / k
+        if successes in (0, k):
             return _constant_reason(mu)
         limit = self.lambda_by_domain.get(domain, self.lambda_diff)
         below = mu <= limit if self.inclusive else mu < limit
@@ -83,13 +122,14 @@ class SigmaThreshold:
     eta: float = 0.3
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
-        columns = zip(rows["mu"], rows["sigma2"], strict=True)
-        return [_decision(self._reason(float(mu), float(sigma2))) for mu, sigma2 in columns]
+        return decide_by_count(self, rows)
 
-    def _reason(self, mu: float, sigma2: float) -> SelectionReason:
-        if not sigma2 > 0.0:
-            return _constant_reason(mu)
-        return SelectionReason.KEPT if math.sqrt(sigma2) > self.eta else SelectionReason.LOW_SIGMA
+    def reason(self, domain: str, k: int, successes: int) -> SelectionReason:
+        del domain
+        if successes in (0, k):
+            return _constant_reason(successes / k)
+        sigma = math.sqrt(successes * (k - successes) / (k * k))
+        return SelectionReason.KEPT if sigma > self.eta else SelectionReason.LOW_SIGMA
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +146,12 @@ class AdaptiveEta:
     max_steps: int = 50
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
+        short = int((rows["k"] < rows["planned"]).sum())
+        if short:
+            raise DataError(
+                f"{short} of {len(rows)} candidates were profiled with fewer than K samples, and adaptive-eta looks at "
+                "the spread of all of them; set profile.curtail to false"
+            )
         return SigmaThreshold(self.settle(rows)).decide(rows)
 
     def settle(self, rows: pd.DataFrame) -> float:
@@ -136,10 +182,10 @@ class Bootstrap:
     confidence: float = 0.8
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
-        columns = zip(rows["k"], rows["successes"], strict=True)
-        return [_decision(self._reason(int(k), int(successes))) for k, successes in columns]
+        return decide_by_count(self, rows)
 
-    def _reason(self, k: int, successes: int) -> SelectionReason:
+    def reason(self, domain: str, k: int, successes: int) -> SelectionReason:
+        del domain
         p = successes / k
         if successes in (0, k):
             return _constant_reason(p)
@@ -171,4 +217,8 @@ class AllTurns:
     """Every row."""
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
-        return [_decision(SelectionReason.KEPT)] * len(rows)
+        return decide_by_count(self, rows)
+
+    def reason(self, domain: str, k: int, successes: int) -> SelectionReason:
+        del domain, k, successes
+        return SelectionReason.KEPT

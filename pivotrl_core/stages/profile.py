@@ -14,6 +14,7 @@ from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, writ
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, likeliest_success, write_rollouts
 from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.models import policy_digest
+from pivotrl_core.stages.rules import curtailment
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.types import Candidate, Split, content_id
 
@@ -40,10 +41,11 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
         threshold = config.profile.success_threshold
         rows = [
             ProfileRow(
-                candidate, tuple(rollout.verdict for rollout in group), threshold, likeliest_success(group, threshold)
+                candidate, tuple(rollout.verdict for rollout in group), threshold,
+                likeliest_success(group, threshold), config.profile.samples,
             )
             for candidate, group in zip(own, groups, strict=True)
-        ]
+        ]  # fmt: skip
         write_rollouts(out / "rollouts.parquet", [rollout for group in groups for rollout in group])
         write_profile(out / "profile.parquet", rows)
         write_report(
@@ -51,6 +53,8 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
             dtype=compute_dtype(config.compute),
         )  # fmt: skip
         print(f"blocks: {cost.computed_blocks} computed, {cost.stored_blocks} found stored", flush=True)
+        if cost.topped_up:
+            print(f"{cost.topped_up} candidates had samples and drew more, for profile.decides_for", flush=True)
 
 
 def _profiler(context: StageContext, folder: Path) -> Profiler:
@@ -69,24 +73,39 @@ def _profiler(context: StageContext, folder: Path) -> Profiler:
         content_id([policy_digest(folder, base), compute.device, compute_dtype(compute), compute.threads_per_lane]),
         context.store / "profile-blocks",
         config.profile.block_trajectories,
+        config.profile.success_threshold,
+        curtailment(config.profile),
     )
 
 
 def _metrics(rows: Sequence[ProfileRow], groups: Sequence[Sequence[Rollout]], cost: ProfileCost) -> dict[str, float]:
     count = len(rows)
-    means = [row.successes / row.k for row in rows]
     rollouts = [rollout for group in groups for rollout in group]
-    return {
+    planned = sum(row.planned or row.k for row in rows)
+    censored = sum(row.k < (row.planned or row.k) for row in rows)
+    metrics = {
         "profile/candidates": count,
-        "profile/mean_reward": sum(means) / count,
-        "profile/all_zero_share": sum(mean == 0 for mean in means) / count,
-        "profile/all_one_share": sum(mean == 1 for mean in means) / count,
-        "profile/mixed_share": sum(0 < mean < 1 for mean in means) / count,
+        "profile/saved_share": 1 - len(rollouts) / planned,
+        "profile/censored_share": censored / count,
         "profile/malformed_share": sum(r.verdict.reason == "malformed" for r in rollouts) / len(rollouts),
         "profile/cut_off_share": sum(r.finish == "length" for r in rollouts) / len(rollouts),
         "cost/rollout_turns": cost.tokens.turns,
         "cost/generated_tokens": cost.tokens.generated,
         "cost/prefilled_tokens": cost.tokens.prefilled,
+    }
+    if not censored:
+        metrics |= _mean_rewards([row.successes / row.k for row in rows])
+    return metrics
+
+
+def _mean_rewards(means: Sequence[float]) -> dict[str, float]:
+    """What can be said of mean rewards where none is censored."""
+    count = len(means)
+    return {
+        "profile/mean_reward": sum(means) / count,
+        "profile/all_zero_share": sum(mean == 0 for mean in means) / count,
+        "profile/all_one_share": sum(mean == 1 for mean in means) / count,
+        "profile/mixed_share": sum(0 < mean < 1 for mean in means) / count,
     }
 
 

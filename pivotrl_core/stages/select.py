@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pivotrl_core.config import arms
-from pivotrl_core.config.arms import SelectConfig
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.pivots import selection
 from pivotrl_core.pivots.pool import build_pool, write_pool
 from pivotrl_core.pivots.profile_record import read_candidates, read_profile
 from pivotrl_core.stages.context import CANDIDATES, StageContext, timed, write_report
+from pivotrl_core.stages.rules import selection_rule
 
 
 def run_select(context: StageContext, key: str, arm: str, profile: str) -> None:
@@ -27,28 +25,11 @@ def run_select(context: StageContext, key: str, arm: str, profile: str) -> None:
         metrics = {
             "select/pool_size": len(pool.rows),
             "select/pool_share": len(pool.rows) / pool.report["profiled"],
-            "select/pool_mean_reward": float(pool.rows["mu"].mean()),
             **{f"select/dropped_{reason}": count for reason, count in pool.report["dropped_by_reason"].items()},
         }
+        if not pool.report["censored"]:
+            metrics["select/pool_mean_reward"] = float(pool.rows["mu"].mean())
         lambda_diff = getattr(settings, "lambda_diff", None)
         if lambda_diff is not None:
             metrics["select/lambda_diff"] = lambda_diff
         write_report(out / "report.json", "select", metrics, arm=arm, profile=profile, **pool.report)
-
-
-def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
-    """The rule that an arm's settings describe."""
-    match settings:
-        case arms.PivotRule():
-            return selection.Pivots(settings.lambda_diff, dict(settings.lambda_by_domain), settings.inclusive)
-        case arms.SigmaRule():
-            return selection.SigmaThreshold(settings.eta)
-        case arms.AdaptiveEtaRule():
-            return selection.AdaptiveEta(settings.eta, settings.low_share, settings.high_share)
-        case arms.BootstrapRule():
-            return selection.Bootstrap(settings.lambda_diff, settings.confidence)
-        case arms.RandomRule():
-            like = selection.Pivots(settings.lambda_diff, dict(settings.lambda_by_domain), settings.inclusive)
-            return selection.RandomTurns(like, settings.seed)
-        case arms.AllRule():
-            return selection.AllTurns()

@@ -27,10 +27,17 @@ DATA = (
 )  # fmt: skip
 PROFILE = (
     Definition("profile/candidates", "candidates that were profiled", "count", "-"),
-    Definition("profile/mean_reward", "mean over candidates of mu(s) = successes / K", "share", "0.2 to 0.8"),
+    Definition(
+        "profile/mean_reward",
+        "mean over candidates of mu(s) = successes / K; none where some are censored",
+        "share",
+        "0.2 to 0.8",
+    ),
     Definition("profile/all_zero_share", "share of candidates with mu = 0", "share", "below 0.4"),
     Definition("profile/all_one_share", "share of candidates with mu = 1", "share", "below 0.5"),
     Definition("profile/mixed_share", "share of candidates with 0 < mu < 1, so sigma^2 > 0", "share", "above 0.3"),
+    Definition("profile/saved_share", "samples that curtailment left out, of K a candidate", "share", "-"),
+    Definition("profile/censored_share", "share of candidates with fewer than K samples", "share", "-"),
     Definition("profile/malformed_share", "share of samples that are no well-formed action", "share", "below 0.2"),
     Definition("profile/cut_off_share", "share of samples that reached the token limit", "share", "below 0.1"),
     Definition("profile/block_reward_mean", "mean reward of one block of trajectories, as it comes", "share", "-"),

@@ -13,8 +13,10 @@ from pivotrl_core.engines.model import load_policy
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.pivots.candidates import extract_candidates
-from pivotrl_core.pivots.profile_record import ProfileRow, write_profile
+from pivotrl_core.pivots.curtailment import Curtailment
+from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, read_rollouts, write_rollouts
+from pivotrl_core.pivots.selection import Pivots, keeps
 from pivotrl_core.types import Candidate, Trajectory
 from tests.tiny_models import COMPUTE, EOS
 from tests.toy_training import LetterVerifier, toy_trajectories
@@ -105,6 +107,65 @@ def test_another_policy_verifier_or_sampling_shares_no_block(tiny_llama: Path, t
         assert (cost.computed_blocks, cost.stored_blocks) == (1, 0)
     _, cost = profiler(tiny_llama, store).profile(candidates, lambda *_: None)
     assert (cost.computed_blocks, cost.stored_blocks) == (0, 1)
+
+
+def curtailed(model: Path, store: Path, *lambdas: float) -> Profiler:
+    """A profiler that decides the paper's rule for these lambdas."""
+    rules = [Pivots(one) for one in lambdas]
+    return profiler(model, store, samples=8, curtailment=Curtailment({repr(one): keeps(one) for one in rules}, 8))
+
+
+def test_a_curtailed_profile_draws_the_first_of_all_samples_and_selects_alike(tiny_llama: Path, tmp_path: Path) -> None:
+    candidates = pulled(("a.jsonl", FIRST))
+    full, cost = profiler(tiny_llama, tmp_path / "full", samples=8).profile(candidates, lambda *_: None)
+    short, saved = curtailed(tiny_llama, tmp_path / "short", 0.6).profile(candidates, lambda *_: None)
+    assert 0 < saved.tokens.turns == sum(map(len, short)) < cost.tokens.turns
+    assert saved.tokens.generated == sum(len(rollout.ids) for group in short for rollout in group)
+    for whole, first in zip(full, short, strict=True):
+        assert [(r.sample, r.ids, r.verdict) for r in first] == [
+            (r.sample, r.ids, r.verdict) for r in whole[: len(first)]
+        ]
+    frames = []
+    for name, groups in (("full", full), ("short", short)):
+        verdicts = [tuple(rollout.verdict for rollout in group) for group in groups]
+        rows = [ProfileRow(one, own, planned=8) for one, own in zip(candidates, verdicts, strict=True)]
+        write_profile(tmp_path / f"{name}.parquet", rows)
+        frames.append(read_profile(tmp_path / f"{name}.parquet"))
+    kept = [[decision.kept for decision in Pivots(0.6).decide(frame)] for frame in frames]
+    assert kept[0] == kept[1]
+    assert any(kept[0])
+    assert not all(kept[0])
+
+
+def test_another_rule_draws_only_what_is_missing(tiny_llama: Path, tmp_path: Path) -> None:
+    candidates = pulled(("a.jsonl", FIRST))
+    store = tmp_path / "store"
+    _, first = curtailed(tiny_llama, store, 0.3).profile(candidates, lambda *_: None)
+    assert first.topped_up == 0
+    grown_profiler = curtailed(tiny_llama, store, 0.3, 0.6)
+    grown, cost = grown_profiler.profile(candidates, lambda *_: None)
+    fresh, at_once = curtailed(tiny_llama, tmp_path / "fresh", 0.3, 0.6).profile(candidates, lambda *_: None)
+    ids = [[[rollout.ids for rollout in group] for group in groups] for groups in (grown, fresh)]
+    assert ids[0] == ids[1]
+    assert 0 < cost.topped_up < len(candidates)
+    assert grown_profiler.engine.count.turns == at_once.tokens.turns - first.tokens.turns
+    assert (cost.tokens.turns, cost.tokens.generated) == (at_once.tokens.turns, at_once.tokens.generated)
+    again, stored = curtailed(tiny_llama, store, 0.3, 0.6).profile(candidates, lambda *_: None)
+    assert (again, stored.computed_blocks, stored.tokens) == (grown, 0, cost.tokens)
+
+
+def test_a_full_profile_serves_a_curtailed_one_and_takes_nothing_from_it(tiny_llama: Path, tmp_path: Path) -> None:
+    candidates = pulled(("a.jsonl", FIRST))
+    full, _ = profiler(tiny_llama, tmp_path, samples=8).profile(candidates, lambda *_: None)
+    short_profiler = curtailed(tiny_llama, tmp_path, 0.6)
+    short, cost = short_profiler.profile(candidates, lambda *_: None)
+    assert short_profiler.engine.count.turns == cost.topped_up == 0
+    assert short == [whole[: len(first)] for whole, first in zip(full, short, strict=True)]
+    other = tmp_path / "other"
+    curtailed(tiny_llama, other, 0.6).profile(candidates, lambda *_: None)
+    whole = profiler(tiny_llama, other, samples=8)
+    assert whole.profile(candidates, lambda *_: None)[0] == full
+    assert whole.engine.count.turns == 8 * len(candidates)
 
 
 def test_an_engine_is_another_where_it_samples_by_another_plan(tiny_llama: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pivotrl_core.config.arms import PivotRule, RandomRule
 from pivotrl_core.pivots.profile_record import mean_and_variance
 from pivotrl_core.pivots.selection import AdaptiveEta, AllTurns, Bootstrap, Pivots, RandomTurns, SigmaThreshold
-from pivotrl_core.stages.select import selection_rule
+from pivotrl_core.stages.rules import selection_rule
 
 
 def profile(successes: list[int], k: int = 8, domains: list[str] | None = None) -> pd.DataFrame:
@@ -17,6 +17,7 @@ def profile(successes: list[int], k: int = 8, domains: list[str] | None = None) 
         "candidate_id": [f"c{i}" for i in range(len(successes))],
         "domain": domains or ["tool"] * len(successes),
         "k": k,
+        "planned": k,
         "successes": successes,
         "mu": [mu for mu, _ in statistics],
         "sigma2": [sigma2 for _, sigma2 in statistics],

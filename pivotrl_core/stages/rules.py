@@ -1,0 +1,47 @@
+"""Which selection rule a configuration asks for, and which rules a profile has to decide."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from pivotrl_core.config import arms
+from pivotrl_core.config.arms import SelectConfig
+from pivotrl_core.config.stages import ProfileConfig
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.pivots import selection
+from pivotrl_core.pivots.curtailment import Curtailment
+
+
+def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
+    """The rule that an arm's settings describe."""
+    match settings:
+        case arms.PivotRule():
+            return selection.Pivots(settings.lambda_diff, dict(settings.lambda_by_domain), settings.inclusive)
+        case arms.SigmaRule():
+            return selection.SigmaThreshold(settings.eta)
+        case arms.AdaptiveEtaRule():
+            return selection.AdaptiveEta(settings.eta, settings.low_share, settings.high_share)
+        case arms.BootstrapRule():
+            return selection.Bootstrap(settings.lambda_diff, settings.confidence)
+        case arms.RandomRule():
+            like = selection.Pivots(settings.lambda_diff, dict(settings.lambda_by_domain), settings.inclusive)
+            return selection.RandomTurns(like, settings.seed)
+        case arms.AllRule():
+            return selection.AllTurns()
+
+
+def curtailment(settings: ProfileConfig) -> Curtailment | None:
+    """When a candidate has samples enough; None where each gets all K."""
+    if not settings.curtail:
+        return None
+    rules = [_count_rule(rule) for rule in settings.decides_for]
+    return Curtailment({repr(rule): selection.keeps(rule) for rule in rules}, settings.samples)
+
+
+def _count_rule(settings: SelectConfig) -> selection.CountRule:
+    rule = selection_rule(settings)
+    if isinstance(rule, selection.RandomTurns):  # its size is that of the pool that this rule keeps
+        rule = rule.like
+    if isinstance(rule, selection.AdaptiveEta):
+        raise ConfigError("profile.decides_for: adaptive-eta looks at all candidates together")
+    return cast("selection.CountRule", rule)
