@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from flows.sections import section
+from pivotrl_core.config.arms import E2ETrain, RandomRule
 from pivotrl_core.errors import ConfigError
 
 LAMBDAS = (0.2, 0.4, 0.6, 0.8, 1.0)
@@ -50,9 +51,9 @@ def sweep_arms(arms: Mapping[str, Any], lambdas: Sequence[float] = LAMBDAS, cont
         if value != own:
             out.setdefault(_name(value), _changed(pattern, {"lambda_diff": value}))
     if controls:
-        out.setdefault(
-            "random-turns", {**copy.deepcopy(dict(pattern)), "select": {"rule": "random", "lambda_diff": own}}
-        )
+        like = {key: value for key, value in section(pattern, "select").items() if key in RandomRule.model_fields}
+        random = {**like, "lambda_diff": own, "rule": "random"}
+        out.setdefault("random-turns", {**copy.deepcopy(dict(pattern)), "select": random})
         out.setdefault("all-turns", {**copy.deepcopy(dict(pattern)), "select": {"rule": "all"}})
         out.setdefault("exact-reward", _changed(pattern, {}, {"reward": "exact"}))
         if section(arms, "sft").get("train"):
@@ -76,6 +77,6 @@ def _changed(
 
 
 def _e2e(train: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: copy.deepcopy(value) for key, value in train.items() if key not in ("method", "reward")} | {
-        "method": "e2e"
-    }
+    """GRPO's settings as far as episodes have them: a reward and an order of pivots they have not."""
+    shared = {key: copy.deepcopy(value) for key, value in train.items() if key in E2ETrain.model_fields}
+    return {**shared, "method": "e2e"}

@@ -58,6 +58,10 @@ class VerifierConfig(Section):
 
     kind: Literal["functional", "exact"] = "functional"
     text_threshold: Probability = Field(0.8, description="similarity from which free-text arguments are equal")
+    message_threshold: Probability | None = Field(
+        None,
+        description="similarity from which messages are equal, where no domain judges them; none: any message will do",
+    )
 
 
 class ProfileConfig(Section):
@@ -96,7 +100,6 @@ class EvaluateConfig(Section):
     episodes: PositiveInt = Field(100, description="tasks of the embedded domain, each played once per temperature")
     max_turns: PositiveInt = Field(10, description="an environment may end an episode earlier: the help desk at 10")
     max_tokens: PositiveInt = 48
-    sampled_temperature: float = Field(1.0, gt=0.0, le=4.0)
     turns: PositiveInt = Field(64, description="held-out turns scored where there is no environment")
     benchmarks: tuple[Name, ...] = BENCHMARKS
     items: PositiveInt = Field(32, description="items taken of each benchmark")

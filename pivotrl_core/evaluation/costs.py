@@ -1,8 +1,9 @@
 """What each arm cost: rollout turns and tokens of training, of the arm it started from, and of profiling.
 
 Deterministic counts only; wall-clock seconds live in reports/timings and are never compared. Profiling is charged in
-full to every arm whose selection rule reads the profile. An arm of all turns pays for none, and neither does the random
-control: it borrows only the size of another arm's pool, which favours the control.
+full to every arm whose selection rule reads the profile, or that replays what the profile found. Without replay an arm
+of all turns pays for none, and neither does the random control: it borrows only the size of another arm's pool, which
+favours the control.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def _cost(
         paid = [
             (own, "training_turns"),
             (start, "start_turns"),
-            (_profile_counts(key, arm, selects, profiles, graph), "profiling_turns"),
-            (_profile_counts(_start_key(runs.get(key, {})), "", selects, profiles, graph), "profiling_turns"),
+            (_profile_counts(key, arm, selects, trains, profiles, graph), "profiling_turns"),
+            (_profile_counts(_start_key(runs.get(key, {})), "", selects, trains, profiles, graph), "profiling_turns"),
         ]
         for part, name in paid:
             total[name] += part.get("rollout_turns", 0.0) / len(keys)
@@ -58,10 +59,12 @@ def _start_key(run: Mapping[str, Json]) -> str:
 
 
 def _profile_counts(
-    key: str, arm: str, selects: Reports, profiles: Reports, graph: Mapping[str, Json]
+    key: str, arm: str, selects: Reports, trains: Reports, profiles: Reports, graph: Mapping[str, Json]
 ) -> dict[str, float]:
     pool = str(graph.get("trains", {}).get(key, {}).get("pool", arm))
-    if pool not in selects or rule_of(selects[pool]) in PROFILE_FREE_RULES:
+    if pool not in selects:
+        return {}
+    if rule_of(selects[pool]) in PROFILE_FREE_RULES and not trains.get(key, {}).get("replay"):
         return {}
     name = graph.get("selects", {}).get(pool, {}).get("profile", "base")
     return _counts(profiles.get(str(name), {}))

@@ -49,7 +49,7 @@ class PoolRow:
     """A candidate of the pool with what its profile found: `successes` of `k`, mean and population variance.
 
     Mean and variance are `censored` where the profile stopped as soon as its rules had decided the candidate.
-    `found` is one of the successes, the likeliest under the profiled policy, as token ids; None where there was none.
+    `found` are the distinct successes as token ids, the likeliest under the profiled policy first.
     """
 
     candidate: Candidate
@@ -58,7 +58,7 @@ class PoolRow:
     successes: int
     mu: float
     sigma2: float
-    found: tuple[int, ...] | None
+    found: tuple[tuple[int, ...], ...]
 
     @property
     def censored(self) -> bool:
@@ -183,7 +183,7 @@ def read_pool(path: Path) -> list[PoolRow]:
 
 def _pool_row(row: dict[str, Json]) -> PoolRow:
     statistics = (int(row["planned"]), int(row["k"]), int(row["successes"]), float(row["mu"]), float(row["sigma2"]))
-    found = None if row["found"] is None else tuple(int(token) for token in row["found"])
+    found = tuple(tuple(int(token) for token in ids) for ids in row["found"])
     return PoolRow(candidate_from_columns(row), *statistics, found)
 
 

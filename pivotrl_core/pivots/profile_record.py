@@ -48,7 +48,7 @@ STATISTIC_FIELDS = [
     pa.field("mu", pa.float64(), nullable=False),
     pa.field("sigma2", pa.float64(), nullable=False),
 ]
-FOUND_FIELD = pa.field("found", pa.list_(pa.int32()))  # null: none of the samples was a success
+FOUND_FIELD = pa.field("found", pa.list_(pa.list_(pa.int32())), nullable=False)
 COMPONENTS_FIELD = pa.field("components", pa.string(), nullable=False)
 CANDIDATE_SCHEMA = pa.schema(CANDIDATE_FIELDS)
 PROFILE_SCHEMA = pa.schema([*CANDIDATE_FIELDS, *STATISTIC_FIELDS, FOUND_FIELD, COMPONENTS_FIELD])
@@ -59,14 +59,14 @@ class ProfileRow:
     """A candidate and the verdicts of its sampled actions.
 
     Attributes:
-        found: ids of the likeliest one that was a success.
+        found: ids of each distinct one that was a success, the likeliest first.
         planned: K, how many there would have been at most; as many as there are where it is not given.
     """
 
     candidate: Candidate
     verdicts: tuple[Verdict, ...]
     success_threshold: float = 1.0
-    found: tuple[int, ...] | None = None
+    found: tuple[tuple[int, ...], ...] = ()
     planned: int | None = None
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ def profile_columns(row: ProfileRow) -> dict[str, Json]:
     # ASCII: what a policy wrote may hold half a surrogate pair, which UTF-8 cannot carry.
     components = json.dumps(verdicts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     statistics = {"planned": row.planned or row.k, "k": row.k, "successes": row.successes, "mu": mu, "sigma2": sigma2}
-    found = None if row.found is None else list(row.found)
+    found = [list(ids) for ids in row.found]
     return {**candidate_columns(row.candidate), **statistics, "found": found, "components": components}
 
 

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pivotrl_core import seeding
+from pivotrl_core.engines import chat
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import Engine, Request, Sample, SamplingConfig, TokenCount
 from pivotrl_core.errors import DataError
@@ -254,10 +256,10 @@ def by_candidate(rollouts: Sequence[Rollout], ids: Sequence[str]) -> list[list[R
     return [groups[identity] for identity in ids]
 
 
-def likeliest_success(rollouts: Sequence[Rollout], threshold: float) -> tuple[int, ...] | None:
-    """Ids of the success that pi_0 is most likely to write; None where there is no success. Ties: the first sample."""
+def distinct_successes(rollouts: Sequence[Rollout], threshold: float) -> tuple[tuple[int, ...], ...]:
+    """Ids of each distinct success, the one that pi_0 is most likely to write first. Ties: the first sample."""
     successes = [rollout for rollout in rollouts if rollout.verdict.reward >= threshold]
-    return max(successes, key=lambda rollout: rollout.logprob).ids if successes else None
+    return tuple(dict.fromkeys(one.ids for one in sorted(successes, key=lambda rollout: -rollout.logprob)))
 
 
 def write_rollouts(path: Path, rollouts: Sequence[Rollout]) -> None:
@@ -301,7 +303,7 @@ def _read_block(path: Path) -> tuple[list[Rollout], TokenCount] | None:
 @cache
 def _reading_code() -> str:
     """Identifies the code that takes an action from a text and judges it."""
-    return code_digest(Path(parsing.__file__).parent, Path(thinking.__file__))
+    return code_digest(Path(parsing.__file__).parent, *(Path(str(one.__file__)) for one in (thinking, chat, seeding)))
 
 
 def _ascii_json(value: Json) -> str:

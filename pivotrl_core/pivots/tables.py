@@ -13,7 +13,7 @@ from pivotrl_core.errors import DataError
 from pivotrl_core.files import atomic_file
 from pivotrl_core.types import Json
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def write_table(path: Path, kind: str, schema: pa.Schema, rows: Sequence[Mapping[str, Json]]) -> None:

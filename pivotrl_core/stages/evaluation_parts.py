@@ -42,6 +42,7 @@ from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Candidate, Split
 
 Found = tuple[dict[str, float | None], dict[str, Any]]
+TEMPERATURES = {"greedy": 0.0, "t1": 1.0}  # by the name that metrics have
 TASKS_AT_ONCE = 100  # of a portion: what a kill can cost; a portion's last episodes are played with empty seats
 TASK_SEED = 7  # of evaluation tasks: the same for all arms and seeds, so that they can be compared in pairs
 
@@ -70,7 +71,7 @@ def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
     settings = subject.config.evaluate
     domain = get_domain(source.domain)
     tasks = domain.tasks(Split(settings.split), settings.episodes, TASK_SEED)
-    temperatures = {"greedy": 0.0, "t1": settings.sampled_temperature}
+    temperatures = TEMPERATURES
     player = EpisodePlayer(subject.engine, subject.renderer, domain, settings.max_tokens, settings.max_turns)
     batches = even_batches(len(tasks), TASKS_AT_ONCE, subject.lanes.parts)
     portions = [
@@ -113,7 +114,7 @@ def _score_turns(context: StageContext, subject: Subject, out: Path) -> Found:
     turns = _held_out(context, Split(settings.split), settings.turns)
     metrics: dict[str, float | None] = {}
     rows: Rows = []
-    temperatures = {"greedy": 0.0, "t1": settings.sampled_temperature}
+    temperatures = TEMPERATURES
     portions = [
         Portion(f"turns-{name}", partial(_turns, subject, turns, name, temperature))
         for name, temperature in temperatures.items()

@@ -11,10 +11,10 @@ from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, write_profile
-from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, likeliest_success, write_rollouts
+from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distinct_successes, write_rollouts
 from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.models import policy_digest
-from pivotrl_core.stages.rules import curtailment
+from pivotrl_core.stages.rules import check_domains, curtailment
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.types import Candidate, Split, content_id
 
@@ -29,6 +29,8 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
         own = [candidate for candidate in candidates if candidate.split is Split.TRAIN]
         if not own:
             raise DataError(f"none of {len(candidates)} candidates is in the training split; lower data.*_share")
+        for at, rule in enumerate(config.profile.decides_for):
+            check_domains(rule, (candidate.domain for candidate in own), f"profile.decides_for.{at}")
         profiler = _profiler(context, context.path(policy_folder))
         metrics = MetricsFile(out / "metrics.jsonl", [])
 
@@ -42,7 +44,7 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
         rows = [
             ProfileRow(
                 candidate, tuple(rollout.verdict for rollout in group), threshold,
-                likeliest_success(group, threshold), config.profile.samples,
+                distinct_successes(group, threshold), config.profile.samples,
             )
             for candidate, group in zip(own, groups, strict=True)
         ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import cast
 
 from pivotrl_core.config import arms
@@ -28,6 +29,16 @@ def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
             return selection.RandomTurns(like, settings.seed)
         case arms.AllRule():
             return selection.AllTurns()
+
+
+def check_domains(settings: SelectConfig, domains: Iterable[str], key: str) -> None:
+    """Raise ConfigError where `lambda_by_domain` names what is no domain of the candidates: it would do nothing."""
+    known = sorted(set(domains))
+    for name in getattr(settings, "lambda_by_domain", {}):
+        if name not in known:
+            raise ConfigError(
+                f"{key}.lambda_by_domain: no candidate has the domain {name!r}; there are: {', '.join(known)}"
+            )
 
 
 def curtailment(settings: ProfileConfig) -> Curtailment | None:

@@ -8,7 +8,7 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.pool import build_pool, write_pool
 from pivotrl_core.pivots.profile_record import read_candidates, read_profile
 from pivotrl_core.stages.context import CANDIDATES, StageContext, timed, write_report
-from pivotrl_core.stages.rules import selection_rule
+from pivotrl_core.stages.rules import check_domains, selection_rule
 
 
 def run_select(context: StageContext, key: str, arm: str, profile: str) -> None:
@@ -19,6 +19,7 @@ def run_select(context: StageContext, key: str, arm: str, profile: str) -> None:
     out = context.path(Path("data/pools") / key)
     with timed(context, f"select-{key}"):
         frame = read_profile(context.path(Path("data/profiles") / profile / "profile.parquet"))
+        check_domains(settings, frame["domain"], f"arms.{arm}.select")
         candidates = read_candidates(context.path(CANDIDATES / "candidates.parquet"))
         pool = build_pool(frame, selection_rule(settings), candidates=candidates)
         write_pool(out, pool)

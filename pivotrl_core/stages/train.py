@@ -55,7 +55,8 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
         policy.save(context.path(Path("models") / arm / str(seed)))
         write_report(
             reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
-            steps=progress.step, pool=len(pivots), dtype=compute_dtype(context.config.compute),
+            steps=progress.step, pool=len(pivots),
+            replay=getattr(settings, "replay", False), dtype=compute_dtype(context.config.compute),
         )  # fmt: skip
 
 
@@ -108,7 +109,7 @@ def _policy_gradient(
     source: GroupSource
     if isinstance(settings, GRPOTrain):
         verifier = configured_verifier(context.config, settings.reward)
-        found = {pivot.candidate.id: pivot.found for pivot in pivots if pivot.found is not None}
+        found = {pivot.candidate.id: pivot.found for pivot in pivots}
         source = PivotGroups(engine, renderer, verifier, candidates, settings, seed, found)
     else:
         source = EpisodeGroups(engine, renderer, context.config.source, candidates, settings, seed)

@@ -11,7 +11,7 @@ from pivotrl_core.verifiers.settings import FunctionalSettings
 
 def configured_verifier(config: Config, kind: str | None = None) -> Verifier:
     """The verifier of `verifier.kind`, or of `kind` where an arm asks for its own."""
-    settings = FunctionalSettings(text_threshold=config.verifier.text_threshold)
+    settings = FunctionalSettings(config.verifier.text_threshold, config.verifier.message_threshold)
     domain = None
     if isinstance(config.source, EmbeddedSource):
         from pivotrl_core.environments.registry import get_domain

@@ -22,8 +22,9 @@ class PivotGroups:
     """Implements `GroupSource`. The order of pivots is `PivotOrder`'s; a step's samples are the policy's as it is.
 
     With `replay`, a group without any reward is given a success that the profile found at that pivot (`found`, by
-    candidate id): what the policy no longer writes itself, no sample of its own would teach again. It is trained on as
-    if it had been sampled (its ratio begins at 1), which is not the paper's objective.
+    candidate id), the first of them that this training's verifier rewards: what the policy no longer writes itself, no
+    sample of its own would teach again. It is trained on as if it had been sampled (its ratio begins at 1), which is
+    not the paper's objective.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class PivotGroups:
         pool: Sequence[Candidate],
         config: GRPOTrain,
         seed: int,
-        found: Mapping[str, tuple[int, ...]] | None = None,
+        found: Mapping[str, Sequence[tuple[int, ...]]] | None = None,
     ) -> None:
         self.engine = engine
         self.renderer = renderer
@@ -86,12 +87,12 @@ class PivotGroups:
         return self.verifier.verify(pivot, self.renderer.parse(ids, pivot.tools)).reward
 
     def _with_replay(self, pivot: Candidate, group: PivotGroup) -> PivotGroup:
-        """The group with the profile's success in its last place, where there is one and this verifier rewards it."""
-        ids = self.found.get(pivot.id)
-        reward = self._reward(pivot, ids) if ids is not None else 0.0
-        if ids is None or not reward:
-            return group
-        return replace(
-            group, action_ids=(*group.action_ids[:-1], ids), logprobs=(*group.logprobs[:-1], ()),
-            rewards=(*group.rewards[:-1], reward), replayed=True,
-        )  # fmt: skip
+        """The group with a success of the profile's in its last place, where this verifier rewards one."""
+        for ids in self.found.get(pivot.id, ()):
+            reward = self._reward(pivot, ids)
+            if reward:
+                return replace(
+                    group, action_ids=(*group.action_ids[:-1], ids), logprobs=(*group.logprobs[:-1], ()),
+                    rewards=(*group.rewards[:-1], reward), replayed=True,
+                )  # fmt: skip
+        return group

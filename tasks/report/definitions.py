@@ -50,12 +50,25 @@ SELECT = (
     Definition("select/dropped_<reason>", "candidates not in the pool, by reason", "count", "-"),
 )
 TRAIN = (
-    Definition("train/reward_mean", "mean of r_bg", "share", "rises, then flattens"),
+    Definition(
+        "train/reward_mean",
+        "mean of r_bg; in a training's report, over its last 5 steps",
+        "share",
+        "rises, then flattens",
+    ),
     Definition("train/group_reward_std", "mean over groups of the population std of r_b", "reward", "above 0.1"),
-    Definition("train/zero_variance_share", "share of groups with max r_b = min r_b: no signal", "share", "below 0.8"),
+    Definition(
+        "train/zero_variance_share",
+        "share of groups with max r_b = min r_b: no signal; in a training's report, over its last 5 steps",
+        "share",
+        "below 0.8",
+    ),
     Definition("train/mixed_share", "share of groups with a success and a failure", "share", "above 0.2"),
     Definition(
-        "train/replayed_share", "share of groups without a reward that got a success of the profile", "share", "falls"
+        "train/replayed_share",
+        "groups without a reward that got a success of the profile / all groups",
+        "share",
+        "falls",
     ),
     Definition(
         "train/advantage_abs_mean", "mean of |A_bg|, A = (r - mean) / (std + eps) in its group", "-", "0.2 to 1"
@@ -69,7 +82,13 @@ TRAIN = (
     Definition("train/kept_share", "1 - clip_low_share - clip_high_share", "share", "above 0.8"),
     Definition("train/entropy", "mean entropy of the policy over trained tokens", "nats", "no collapse to 0"),
     Definition("train/kl", "mean KL estimate to the reference policy over trained tokens", "nats", "below 0.5"),
-    Definition("train/loss", "SFT: mean negative log-probability of expert tokens", "nats", "falls"),
+    Definition(
+        "train/loss",
+        "SFT: mean negative log-probability of expert tokens, in nats; GRPO, E2E: the clipped "
+        "surrogate with its KL and entropy terms",
+        "-",
+        "SFT: falls",
+    ),
     Definition("train/grad_norm", "norm of the gradient before clipping", "-", "no spikes"),
 )
 EVAL = (

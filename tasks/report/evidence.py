@@ -61,8 +61,8 @@ def cost_section(run: RunReports) -> str:
     names = [name for name in COSTS if any(cost[arm].get(name) for arm in cost)]
     rows = [[text(COSTS[name]), *(f"{cost[arm].get(name, 0.0):,.0f}" for arm in cost)] for name in names]
     lead = (
-        "Mean over an arm's seeds. Profiling is counted in full for every arm whose rule reads the profile; the random "
-        "control borrows only its pool's size and is not charged."
+        "Mean over an arm's seeds. Profiling is counted in full for every arm whose rule reads the profile or that "
+        "replays what it found; a random control without replay borrows only its pool's size and is not charged."
     )
     return section("cost", "What it cost", table(["", *cost], rows, "wide"), _wall_clock(run.timings), lead=lead)
 

@@ -45,7 +45,8 @@ def groups_of(
     engine = TransformersEngine(policy.model, [renderer.eos_id])
     pool = toy_candidates()
     example = (*policy.tokenizer.encode(EXAMPLE, add_special_tokens=False), renderer.eos_id)
-    successes = {pivot.id: example for pivot in pool} if found else {}
+    other = (*policy.tokenizer.encode("B", add_special_tokens=False), renderer.eos_id)  # a success of another verifier
+    successes = {pivot.id: (other, example) for pivot in pool} if found else {}
     return PivotGroups(engine, renderer, verifier, pool, settings, 5, successes).groups(0)
 
 

@@ -71,7 +71,7 @@ def test_candidates_are_written_and_read_with_equal_ids_and_equal_bytes(tmp_path
 def test_a_file_of_another_kind_or_no_parquet_at_all_is_named(tmp_path: Path) -> None:
     write_candidates(tmp_path / "c.parquet", [])
     assert read_candidates(tmp_path / "c.parquet") == []
-    with pytest.raises(DataError, match=r"expected profile of schema version 1, found candidates"):
+    with pytest.raises(DataError, match=r"expected profile of schema version 2, found candidates"):
         read_profile(tmp_path / "c.parquet")
     (tmp_path / "x.parquet").write_text("no")
     with pytest.raises(DataError, match="cannot be read as Parquet"):

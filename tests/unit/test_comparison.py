@@ -136,6 +136,8 @@ def test_profiling_and_the_start_policy_are_paid_for():
     assert cost["random"]["rollout_turns"] == 64
     assert cost["two"]["rollout_turns"] == 64 + 5 + 900
     assert (cost["two"]["profiling_turns"], cost["two"]["start_turns"]) == (900, 5)
+    trains["random-0"] |= {"replay": True}  # trains on what the profile found
+    assert cost_by_arm(["random"], selects, trains, profiles, graph)["random"]["rollout_turns"] == 64 + 800
 
 
 def test_the_table_fits_a_terminal_and_names_item_sets_as_embedded(tmp_path: Path):

@@ -10,7 +10,7 @@ import pytest
 from pivotrl_core.errors import NoPivotsError
 from pivotrl_core.pivots.pool import build_pool, read_drops, read_pool, write_pool
 from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
-from pivotrl_core.pivots.profiling import Rollout, likeliest_success
+from pivotrl_core.pivots.profiling import Rollout, distinct_successes
 from pivotrl_core.pivots.selection import AllTurns, Pivots
 from pivotrl_core.types import Candidate, Message, Role, Split, Verdict
 
@@ -22,7 +22,7 @@ def candidate(number: int, split: Split = Split.TRAIN, domain: str = "tool") -> 
 
 def profiled(number: int, successes: int, split: Split = Split.TRAIN, domain: str = "tool") -> ProfileRow:
     verdicts = tuple(Verdict(float(i < successes), "why \ud800", {"similarity": 0.5}) for i in range(4))
-    found = (number, 7) if successes else None
+    found = ((number, 7), (number, 8)) if successes else ()
     return ProfileRow(candidate(number, split, domain), verdicts, found=found)
 
 
@@ -34,19 +34,24 @@ def profile(tmp_path: Path) -> pd.DataFrame:
     return read_profile(tmp_path / "profile.parquet")
 
 
-def test_a_pool_says_where_the_profile_found_no_success(profile: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_pool_has_the_successes_that_the_profile_found(profile: pd.DataFrame, tmp_path: Path) -> None:
     write_pool(tmp_path, build_pool(profile, AllTurns()))
-    assert [row.found for row in read_pool(tmp_path / "pool.parquet")] == [None, (1, 7), (2, 7), (3, 7)]
-
-
-def test_the_likeliest_success_is_the_one_that_is_kept() -> None:
-    drawn = [(1.0, -5.0), (0.0, -1.0), (1.0, -2.0), (1.0, -2.0)]
-    rollouts = [
-        Rollout("a", index, (index,), logprob, "stop", Verdict(reward, "why", {}))
-        for index, (reward, logprob) in enumerate(drawn)
+    assert [row.found for row in read_pool(tmp_path / "pool.parquet")] == [
+        (),
+        ((1, 7), (1, 8)),
+        ((2, 7), (2, 8)),
+        ((3, 7), (3, 8)),
     ]
-    assert likeliest_success(rollouts, 1.0) == (2,)
-    assert likeliest_success(rollouts[1:2], 1.0) is None
+
+
+def test_each_distinct_success_is_kept_once_the_likeliest_first() -> None:
+    drawn = [(5, 1.0, -5.0), (6, 0.0, -1.0), (7, 1.0, -2.0), (8, 1.0, -2.0), (5, 1.0, -5.0), (9, 0.5, -0.1)]
+    rollouts = [
+        Rollout("a", index, (token,), logprob, "stop", Verdict(reward, "why", {}))
+        for index, (token, reward, logprob) in enumerate(drawn)
+    ]
+    assert distinct_successes(rollouts, 1.0) == ((7,), (8,), (5,))
+    assert distinct_successes(rollouts[1:2], 1.0) == ()
 
 
 def test_a_profile_row_has_successes_mean_and_population_variance(profile: pd.DataFrame) -> None:
@@ -72,7 +77,8 @@ def test_every_candidate_is_in_the_pool_or_in_the_drop_report(profile: pd.DataFr
     rows = read_pool(tmp_path / "pool.parquet")
     assert [row.candidate for row in rows] == [candidate(1), candidate(2, domain="software")]
     assert [(row.k, row.successes, row.mu, row.sigma2) for row in rows] == [(4, 1, 0.25, 0.1875), (4, 2, 0.5, 0.25)]
-    assert [row.found for row in rows] == [(1, 7), (2, 7)]
+    assert [row.found for row in rows] == [((1, 7), (1, 8)), ((2, 7), (2, 8))]
+    assert not any(row.censored for row in rows)
     drops = read_drops(tmp_path / "drops.parquet")
     assert len(rows) + len(drops) == len(everything)
     assert set(drops["candidate_id"]) | {row.candidate.id for row in rows} == {one.id for one in everything}

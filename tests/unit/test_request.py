@@ -191,6 +191,21 @@ def test_a_sweep_of_the_shipped_parameters_is_valid_and_has_every_arm_of_the_com
     assert [name for name in config.arms if name.startswith("lambda")] == ["lambda-02"]  # the other is pivotrl itself
 
 
+def test_controls_share_whatever_the_pattern_sets_and_they_can_have() -> None:
+    values = read_values(PARAMS)
+    pattern = values["arms"]["pivotrl"]
+    pattern["train"] |= {"rest_passes": 2, "replay": True, "entropy_weight": 0.01}
+    pattern["select"] |= {"inclusive": True, "lambda_by_domain": {"tool": 0.5}}
+    arms = parse_config({**values, "arms": sweep_arms(values["arms"], [])}).arms
+    own, control, e2e = (arms[name] for name in ("pivotrl", "random-turns", "e2e"))
+    assert own.select is not None
+    assert control.select is not None
+    assert e2e.train is not None
+    assert control.select.model_dump(exclude={"rule", "seed"}) == own.select.model_dump(exclude={"rule"})
+    assert control.train == own.train
+    assert e2e.train.model_dump()["entropy_weight"] == 0.01
+
+
 def test_written_parameters_read_back_as_the_same_configuration(tmp_path: Path) -> None:
     values = read_values(PARAMS)
     path = tmp_path / "params.yaml"
