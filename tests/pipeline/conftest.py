@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tasks.settings import State, default_environment
+from tasks.supervision import Limits, end_guarded, last_lines, start_guarded
 
 ROOT = Path(__file__).resolve().parents[2]
+LIMITS = Limits(deadline=900.0, grace=3.0)
+PATIENCE = 300.0  # seconds for each thing waited for; a minute of it may be a schedule's
 
 PROGRAM = """
 import json, pathlib, sys
@@ -129,6 +135,30 @@ def calls(root: Path) -> list[str]:
     """Stages that were executed in a folder, in order."""
     path = root / "calls.log"
     return [line.strip() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@contextmanager
+def running(
+    command: list[str], cwd: Path, environment: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command and its process tree, all gone afterwards, however the block or we end."""
+    with log.open("ab") as output, start_guarded(command, cwd, environment, output.fileno(), LIMITS) as guardian:
+        try:
+            yield guardian
+        finally:
+            end_guarded(guardian)
+            print(f"--- {log.name}", *last_lines(log, 200), sep="\n")  # pytest shows it where the test fails
+
+
+def wait_for(look: Callable[[], Any], what: str) -> Any:
+    """What `look` returns once it is something."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.3)
+    raise AssertionError(f"{what}: not within {PATIENCE:.0f} s")
 
 
 @pytest.fixture

@@ -7,11 +7,7 @@ follows them is the small pipeline's. The first night is started by hand, so tha
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +17,10 @@ from pivotrl_core.environments.recording import to_openai_row
 from pivotrl_core.files import file_digest, read_json, write_jsonl
 from tasks.server import free_port, wait_for_http
 from tasks.settings import TELEMETRY_OFF, State
-from tasks.supervision import Limits, end_guarded, last_lines, start_guarded
 
-from .conftest import DVC_YAML, PARAMS, ROOT, git, make_checkout
+from .conftest import DVC_YAML, PARAMS, PATIENCE, ROOT, git, make_checkout, running, wait_for
 
 PIVOTRL = str(Path(sys.executable).with_name("pivotrl"))
-LIMITS = Limits(deadline=900.0, grace=3.0)
-PATIENCE = 300.0  # seconds for each thing waited for; a minute of it may be the schedule's
 READING = """
   candidates:
     cmd: pivotrl stage candidates
@@ -70,19 +63,6 @@ def _bring(root: Path, name: str, first: int, count: int) -> Path:
     return path
 
 
-@contextmanager
-def _running(
-    command: list[str], cwd: Path, environment: Mapping[str, str], log: Path
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A command and its process tree, all gone afterwards, however the block or we end."""
-    with log.open("ab") as output, start_guarded(command, cwd, environment, output.fileno(), LIMITS) as guardian:
-        try:
-            yield guardian
-        finally:
-            end_guarded(guardian)
-            print(f"--- {log.name}", *last_lines(log, 200), sep="\n")  # pytest shows it where the test fails
-
-
 def _environment(folder: Path, port: int) -> dict[str, str]:
     """Of the server and of all that talk to it; nothing of another test's server or store."""
     ours = ("PREFECT", "MLFLOW", "PIVOTRL", "DVC")
@@ -96,17 +76,6 @@ def _environment(folder: Path, port: int) -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
     }
-
-
-def _wait_for(look: Callable[[], Any], what: str) -> Any:
-    """What `look` returns once it is something."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.3)
-    raise AssertionError(f"{what}: not within {PATIENCE:.0f} s")
 
 
 def _first_scheduled_run(client: Any) -> Any | None:
@@ -145,6 +114,16 @@ def _listing(state: State, digest: str) -> set[str]:
     return {str(entry["relpath"]) for entry in read_json(state.cache / "files" / "md5" / digest[:2] / digest[2:])}
 
 
+def _check_blocks(state: State, nights: list[Any]) -> None:
+    """What the first night profiled was found by the second, not made again."""
+    run_ids = [one.data.tags["pivotrl.run_id"] for one in nights]
+    profiles = [(state.runs / run_id / "logs" / "profile@base.log").read_text() for run_id in run_ids]
+    assert "blocks: 2 computed, 0 found stored" in profiles[0]
+    assert "blocks: 1 computed, 2 found stored" in profiles[1]
+    written = sorted(path.stat().st_mtime * 1000 for path in (state.store / "profile-blocks").glob("*.parquet"))
+    assert [moment < nights[0].info.end_time for moment in written] == [True, True, False]
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 def test_a_cron_run_picks_up_a_new_file_profiles_only_that_and_adds_a_run_to_mlflow(
@@ -157,19 +136,19 @@ def test_a_cron_run_picks_up_a_new_file_profiles_only_that_and_adds_a_run_to_mlf
     url = environment["PREFECT_API_URL"]
     server, nightly, serve = (tmp_path / f"{name}.log" for name in ("server", "nightly", "serve"))
     start = ["-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
-    with _running([sys.executable, *start], tmp_path, environment, server):
+    with running([sys.executable, *start], tmp_path, environment, server):
         root = _prepare(tmp_path / "checkout", tiny_llama)
         state = State(root / ".state")
         _bring(root, "a.jsonl", first=0, count=4)
         wait_for_http(f"{url}/health", server, PATIENCE)
-        with _running([PIVOTRL, "nightly"], root, environment, nightly) as night:
+        with running([PIVOTRL, "nightly"], root, environment, nightly) as night:
             # The file comes when the first night has pulled. A minute that falls before its end waits for that end.
-            _wait_for(lambda: night.poll() or list(state.runs.glob("*/logs/candidates.log")), "the first night's pull")
+            wait_for(lambda: night.poll() or list(state.runs.glob("*/logs/candidates.log")), "the first night's pull")
             new = _bring(root, "b.jsonl", first=4, count=2)
             command = [PIVOTRL, "serve", "--cron", "* * * * *", "--timezone", "Europe/Berlin"]
-            with _running(command, root, environment, serve), SyncPrefectClient(url) as client:
+            with running(command, root, environment, serve), SyncPrefectClient(url) as client:
                 assert night.wait(PATIENCE) == 0
-                run = _wait_for(lambda: _first_scheduled_run(client), "the end of a run of the schedule")
+                run = wait_for(lambda: _first_scheduled_run(client), "the end of a run of the schedule")
                 deployment = client.read_deployment_by_name("nightly/nightly")
                 manual = [one for one in client.read_flow_runs() if one.deployment_id is None]
 
@@ -184,17 +163,10 @@ def test_a_cron_run_picks_up_a_new_file_profiles_only_that_and_adds_a_run_to_mlf
     first, second = nights = store.parents()
     assert [one.info.status for one in nights] == ["FINISHED", "FINISHED"]
     assert [first.info.run_name, second.info.run_name] == [manual[0].name, run.name]
-    run_ids = [one.data.tags["pivotrl.run_id"] for one in nights]
-    assert run.name == f"nightly-{run_ids[1]}"
+    assert run.name == f"nightly-{second.data.tags['pivotrl.run_id']}"
     pulled = [one.data.tags["pivotrl.inputs.data/pulled"] for one in nights]
     assert _listing(state, pulled[1]) - _listing(state, pulled[0]) == {f"train/b.{file_digest(new)[:12]}.jsonl"}
     children = [store.child(one, "pivotrl-0") for one in nights]
     assert [[one.dataset.digest for one in child.inputs.dataset_inputs] for child in children] == [[d] for d in pulled]
     assert [child.data.metrics["profile/candidates"] for child in children] == [8.0, 12.0]
-
-    # What the first night profiled was found, not made again.
-    profiles = [(state.runs / run_id / "logs" / "profile@base.log").read_text() for run_id in run_ids]
-    assert "blocks: 2 computed, 0 found stored" in profiles[0]
-    assert "blocks: 1 computed, 2 found stored" in profiles[1]
-    written = sorted(path.stat().st_mtime * 1000 for path in (state.store / "profile-blocks").glob("*.parquet"))
-    assert [moment < first.info.end_time for moment in written] == [True, True, False]
+    _check_blocks(state, nights)
