@@ -19,7 +19,7 @@ from tasks.repository import RECORDED, RUN_REFS, Repository
 from tasks.settings import dvc_cache
 
 FOLDERS = ("reports", "data")
-TABLES = ("items.parquet", "episodes.parquet")
+TABLES = ("items.parquet", "episodes.parquet", "turns.parquet")
 EVALUATE = "reports/evaluate/"
 
 

@@ -8,12 +8,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
 from pivotrl_core.errors import DataError
+from pivotrl_core.files import read_json, write_json
 from tasks.comparison import compare_runs
-from tests.report_files import write_reports
+from tests.report_files import comparison, write_reports
 
 
 def git(root: Path, *arguments: str) -> str:
@@ -30,11 +32,26 @@ def store(cache: Path, content: bytes, suffix: str = "") -> str:
     return md5
 
 
-def record(root: Path, run_id: str, seeds: tuple[int, ...]) -> None:
+def without_environment(root: Path) -> None:
+    """Make held-out turns of the episodes: what evaluation scores where the trajectories have no environment."""
+    for folder in (root / "reports/evaluate").iterdir():
+        episodes = pd.read_parquet(folder / "episodes.parquet")
+        turns = episodes.rename(columns={"task_id": "candidate_id", "success": "score"})
+        turns.astype({"score": float}).to_parquet(folder / "turns.parquet")
+        (folder / "episodes.parquet").unlink()
+        report = read_json(folder / "report.json")
+        named = {key.replace("helpdesk/success", "turns/accuracy"): value for key, value in report["metrics"].items()}
+        write_json(folder / "report.json", {**report, "domain": "turns", "metrics": named})
+    write_json(root / "reports/compare/report.json", comparison(root))
+
+
+def record(root: Path, run_id: str, seeds: tuple[int, ...], environment: bool = True) -> None:
     """Write reports, keep their tables in the cache as DVC does, and commit the rest under the run's ref."""
     for name in ("reports", "data"):
         shutil.rmtree(root / name, ignore_errors=True)
     write_reports(root, seeds=seeds)
+    if not environment:
+        without_environment(root)
     stages = {}
     for folder in sorted((root / "reports/evaluate").iterdir()):
         files = [{"md5": store(root / ".state/dvc-cache/files/md5", path.read_bytes()), "relpath": path.name}
@@ -67,6 +84,14 @@ def test_two_runs_are_compared_arm_by_arm_with_paired_intervals(checkout: Path):
     assert "seeds                                  [0,1] | [0]" in text
     assert "not paired" not in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_held_out_turns_of_two_runs_are_paired(checkout: Path):
+    for run_id, seeds in (("turns-one", (0,)), ("turns-two", (0, 1))):
+        record(checkout, run_id, seeds, environment=False)
+    text = compare_runs("turns-two", "turns-one", checkout)
+    assert len([line for line in text.splitlines() if line.startswith("  turns accuracy, greedy")]) == 3  # one an arm
+    assert "not paired" not in text
 
 
 def test_without_the_items_intervals_stand_side_by_side(checkout: Path):
