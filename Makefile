@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 TORCH_INDEX_URL ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help demo test check ui clean setup setup-dev sandbox lock
+.PHONY: help demo test check ui clean setup setup-dev sandbox
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'

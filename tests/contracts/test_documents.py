@@ -90,3 +90,11 @@ def test_hooks_run_tools_that_the_lock_pins() -> None:
     tools = {hook["entry"].split()[0].removeprefix(".venv/bin/") for hook in hooks}
     assert tools == {"ruff", "codespell"}
     assert all(f"\n{tool}==" in locked for tool in tools)
+
+
+def test_make_has_a_rule_for_every_target_that_is_named() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    texts = [makefile, *(path.read_text(encoding="utf-8") for path in [*PAGES, *ROOT.glob("requirements/*.lock")])]
+    phony = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split()
+    named = {*phony, *(name for text in texts for name in re.findall(r"(?:`|    |with: )make ([a-z-]+)\b", text))}
+    assert named - set(re.findall(r"^([a-z-]+):(?!=)", makefile, re.MULTILINE)) == set()
