@@ -66,7 +66,7 @@ class Verdict:
 
 @flow(name="reproduce", flow_run_name="reproduce-{name}", persist_result=False, validate_parameters=False)
 def reproduce(name: str, checkout: str = "", remote: str = "") -> dict[str, Any]:
-    """Reproduce a recorded run. Raises NotReproducedError where it differs.
+    """Reproduce a recorded run. Raises NotReproducedError where it differs. Whatever fails is told once.
 
     Args:
         name: Run id, commit, or MLflow run id.
@@ -80,11 +80,11 @@ def reproduce(name: str, checkout: str = "", remote: str = "") -> dict[str, Any]
         mark_flow_run(runtime.flow_run.id)
     try:
         verdict = reproduce_record(find_record(root, name), root, run_id, remote)
+        if verdict.differences:
+            raise NotReproducedError(verdict.text())
     except Exception as error:
         tell_failure(run_id, "reproduce", str(error), find_state(root).runs / run_id)
         raise
-    if verdict.differences:
-        raise NotReproducedError(verdict.text())
     return {"run_id": verdict.run_id, "commit": verdict.commit, "executed": verdict.executed, "text": verdict.text()}
 
 

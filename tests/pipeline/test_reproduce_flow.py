@@ -84,7 +84,9 @@ def _night(checkout: Path, run_id: str, **files: str) -> Any:
     return body()
 
 
-def test_a_changed_metric_output_or_parameter_is_named(recorded: Path, tmp_path: Path) -> None:
+def test_a_changed_metric_output_or_parameter_is_named_and_told_once(
+    recorded: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     record = find_record(recorded, "run-1")
     weights = record.lock()["train@sft-0"].outs["models/sft/0"]
     files: dict[str, Any] = {
@@ -101,3 +103,6 @@ def test_a_changed_metric_output_or_parameter_is_named(recorded: Path, tmp_path:
     assert "parameter params.yaml:profile.samples of train@sft-0: recorded 8, now 4" in lines
     assert "note: the parameters are not those of the record" in lines
     assert caught.value.exit_code == 1
+    told = [record.getMessage() for record in caplog.records if record.name == "tasks.notify"]
+    assert len(told) == 1
+    assert str(caught.value) in told[0]
