@@ -130,3 +130,14 @@ def test_doctor_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     text = examination_text(examine())
     assert "MLflow: postgresql://127.0.0.1/mlflow" in text
     assert "someone" not in text
+
+
+def test_doctor_tells_of_a_sandbox_that_is_installed_and_cannot_start(tmp_path: Path) -> None:
+    """As in a container that may not make user namespaces: evaluation would skip two benchmarks."""
+    program = tmp_path / "bwrap"
+    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    program.chmod(0o755)
+    answer = _pivotrl("doctor", PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    line = next(line for line in answer.stdout.splitlines() if "sandbox" in line)
+    assert line.startswith("note  sandbox: a probe failed (The sandbox did not start: bwrap: No permissions")
+    assert "allow user namespaces; without it" in line
