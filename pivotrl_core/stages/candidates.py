@@ -11,9 +11,9 @@ from pivotrl_core.pivots.profile_record import write_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, timed, write_report
 from pivotrl_core.stages.models import source_model
+from pivotrl_core.stages.reading import read_pulled
 from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
-from pivotrl_core.trajectories.loading import load_trajectories, trajectory_files
-from pivotrl_core.trajectories.validation import Limits
+from pivotrl_core.trajectories.loading import trajectory_files
 from pivotrl_core.types import Candidate
 
 
@@ -28,14 +28,14 @@ def run_candidates(context: StageContext) -> None:
             raise DataError(f"{unread[0].name}: no reader takes such a file; convert it to .jsonl or .json")
         if not files:
             raise DataError(f"{PULLED}/train holds no trajectory file; check 'source' in params.yaml and pull again")
-        loaded = load_trajectories(files, Limits(max_argument_bytes=data.max_argument_bytes), data.max_drop_share)
+        out = context.path(CANDIDATES)
+        loaded = read_pulled(context, folder, files, out / "drops.parquet")
         # Sources are written relative to the pulled folder, so that a worktree gives the same bytes.
         trajectories = [
             replace(one, metadata={**one.metadata, "file": _file_of(one.source, str(folder))}, source="")
             for one in loaded.trajectories
         ]
         found = extract_candidates(trajectories, data.validation_share, data.test_share, _length_check(context))
-        out = context.path(CANDIDATES)
         write_candidates(out / "candidates.parquet", found.candidates)
         rows = row_drops(loaded.report.drops, folder)
         write_table(out / "drops.parquet", "drops", DROP_SCHEMA, rows + [_turn(drop) for drop in found.drops])

@@ -20,14 +20,14 @@ from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.models import source_model
+from pivotrl_core.stages.reading import read_pulled
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
 from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
 from pivotrl_core.trajectories.drops import Drop, DropReason, DropReport
-from pivotrl_core.trajectories.loading import load_trajectories, trajectory_files
-from pivotrl_core.trajectories.validation import Limits
+from pivotrl_core.trajectories.loading import trajectory_files
 from pivotrl_core.types import Split, Trajectory
 
 REPORT = Path("reports/warmup")
@@ -94,14 +94,15 @@ def _rows(context: StageContext, renderer: ChatRenderer) -> tuple[list[list[Targ
     files = trajectory_files(folder)
     if not files:
         raise DataError("warmup.epochs is above 0 but no warm-up trajectories were pulled; set it to 0 or bring some")
-    loaded = load_trajectories(files, Limits(max_argument_bytes=data.max_argument_bytes), data.max_drop_share)
+    table = context.path(REPORT / "drops.parquet")
+    loaded = read_pulled(context, folder, files, table)
     read, longest = loaded.report, data.max_state_tokens + data.max_action_tokens
     rows = [trajectory_rows(list(iterate_candidates(one, Split.TRAIN)), renderer) for one in loaded.trajectories]
     lengths = [max(len(line.ids) for line in lines) for lines in rows]
     pairs = zip(loaded.trajectories, lengths, strict=True)
     read.drops += [_too_long(one, length, longest) for one, length in pairs if length > longest]
     read.kept = sum(length <= longest for length in lengths)
-    write_table(context.path(REPORT / "drops.parquet"), "drops", DROP_SCHEMA, row_drops(read.drops, folder))
+    write_table(table, "drops", DROP_SCHEMA, row_drops(read.drops, folder))
     if not read.kept:
         raise DataError(
             f"no warm-up trajectory is left of {read.read}: {read.by_reason()}. data.max_state_tokens + "

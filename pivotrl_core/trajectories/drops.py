@@ -114,18 +114,24 @@ class DropReport:
             "drops": [drop.to_json() for drop in self.drops],
         }  # fmt: skip
 
-    def check(self, max_share: float) -> None:
+    def check(self, max_share: float, table: str = "") -> None:
         """Stop where nothing was read, or where more than `max_share` of the rows were dropped.
+
+        Args:
+            max_share: in [0, 1].
+            table: file that lists the drops, where one has been written.
 
         Raises:
             DataError: no row at all.
-            TooManyDropsError: the share is above the limit; the message has the counts and the first drops.
+            TooManyDropsError: the share is above the limit; the message has the counts, the first drops, and where all
+                of them are listed.
         """
         if self.read == 0:
             raise DataError("no trajectory row was read; give a file of one JSON object a line, or a JSON list")
         if self.share > max_share:
             first = "\n".join(f"  {drop}" for drop in self.drops[:5])
+            listed = "`pivotrl inspect FILE` lists all of a file" + (f", and {table} has all of them" if table else "")
             raise TooManyDropsError(
                 f"{len(self.drops)} of {self.read} rows were dropped ({self.share:.1%}), the limit is {max_share:.1%}: "
-                f"{self.by_reason()}. Mend the rows or raise data.max_drop_share. The first ones:\n{first}"
+                f"{self.by_reason()}. Mend the rows or raise data.max_drop_share; {listed}. The first ones:\n{first}"
             )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pivotrl_core.config.loading import parse_config
-from pivotrl_core.errors import DataError
+from pivotrl_core.errors import DataError, TooManyDropsError
 from pivotrl_core.files import read_json, read_jsonl, write_jsonl
 from pivotrl_core.pivots.tables import read_table
+from pivotrl_core.stages.candidates import run_candidates
 from pivotrl_core.stages.context import StageContext
 from pivotrl_core.stages.warmup import run_warmup
 from tests.toy_training import pull_toys, toy_trajectories
@@ -54,3 +58,24 @@ def test_a_warm_up_whose_trajectories_are_all_too_long_says_what_to_raise(tiny_l
     wanted = r"'too_long': 4.*max_state_tokens \+ data.max_action_tokens is 20, the shortest has [1-9]\d+ tokens"
     with pytest.raises(DataError, match=wanted):
         run_warmup(context_of(tiny_llama, tmp_path, max_state_tokens=10, max_action_tokens=10))
+
+
+@pytest.mark.parametrize("stage", [run_warmup, run_candidates])
+@pytest.mark.parametrize("private", [False, True], ids=["in the checkout", "in a worktree"])
+def test_too_many_drops_are_listed_where_they_can_be_found_afterwards(
+    tiny_llama: Path, tmp_path: Path, stage: Callable[[StageContext], None], private: bool
+) -> None:
+    pull_toys(tmp_path, toy_trajectories(20))
+    for file in sorted((tmp_path / "data/pulled").glob("*/*.jsonl")):
+        lines = file.read_text().splitlines()
+        file.write_text("\n".join([*["{broken"] * len(lines), *lines]))
+    context = context_of(tiny_llama, tmp_path)
+    context = replace(context, checkout=tmp_path / "main") if private else context
+    with pytest.raises(TooManyDropsError, match="`pivotrl inspect FILE`") as caught:
+        stage(context)
+    named = Path(str(re.search(r"(\S+/drops.parquet) has all of them", str(caught.value))[1]))
+    assert named.is_relative_to(context.scratch) == private
+    drops = read_table(named, "drops").to_dict("records")
+    assert [row["reason"] for row in drops] == ["broken_json"] * len(drops)
+    assert f"\n  {tmp_path}" in str(caught.value)
+    assert str(caught.value).startswith(f"{len(drops)} of ")
