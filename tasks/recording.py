@@ -64,21 +64,22 @@ class Recording:
         """
         if self._tracker is not None:
             self._guarded("finish", lambda: self._finish(status, table, folder, commit))
+            self._end_incomplete("FAILED" if status == "FINISHED" else status)
 
     def discard(self) -> None:
         """Take back what was begun: stages were restored, none executed, and an earlier run has recorded the result."""
         if self._tracker is not None:
             self._guarded("discard", lambda: self._tracker.discard_run(self.parent))
+            self._end_incomplete("KILLED")
 
     def _start(self) -> None:
         from tasks.tracking.tracker import Tracker
 
-        if self._tracker is None:
-            tracker = Tracker(self.uri, self.config.tracking.experiment)
-            tracker.sweep_dead()
+        if self.parent is None:
+            self._tracker = Tracker(self.uri, self.config.tracking.experiment)
+            self._tracker.sweep_dead()
             tree = self.config.model_dump(mode="json")
-            self.parent = tracker.start_run(self.run_id, self.name, tree, self._facts())
-            self._tracker = tracker
+            self.parent = self._tracker.start_run(self.run_id, self.name, tree, self._facts())
 
     def _facts(self) -> dict[str, Any]:
         return {**self.provenance().to_json(), "diff": self.diff.decode("utf-8", "replace")}
@@ -95,7 +96,10 @@ class Recording:
         from tasks.tracking.recorder import Input
 
         graph = derive_graph(self.config)
-        inputs = [Input(Path(path).name, md5, path) for path, md5 in self.provenance().inputs.items()]
+        # Parent and children began when dvc.lock did not yet hold what this run has made: now it does.
+        provenance = self.provenance()
+        facts = provenance.to_json()
+        inputs = [Input(Path(path).name, md5, path) for path, md5 in provenance.inputs.items()]
         finished = status == "FINISHED"
         for key, one in graph["evaluates"].items():
             folders = stage_folders(self.root, graph, one["arm"], one["seed"]) if finished else []
@@ -105,9 +109,11 @@ class Recording:
             for place in folders:
                 record_stage(child, place)
             child.log_inputs(inputs)
+            self._tracker.renew_provenance(child.run_id, facts)
             child.finish(status)
             if finished and key in graph["trains"] and self.config.tracking.register_model:
                 self._register(child, one, graph["trains"][key], commit)
+        self._tracker.renew_provenance(self.parent, facts)
         if commit:
             self._tracker.client.set_tag(self.parent, "pivotrl.run_commit", commit)
         comparison = self.root / "reports" / "compare" / "report.json"
@@ -130,6 +136,15 @@ class Recording:
         lineage = {"start": start, "start_md5": deps.get(start, ""), "pool": pool, "pool_md5": outs.get(pool, ""),
                    "data_md5": outs.get("data/pulled", ""), "arm": arm["arm"], "seed": arm["seed"]}  # fmt: skip
         self._tracker.register_model(f"{self.config.tracking.experiment}-{arm['arm']}", pointer, child.run_id, lineage)
+
+    def _end_incomplete(self, status: str) -> None:
+        """One more try after a failure, or the runs would look as if they went on until a later run sweeps them."""
+        if self.enabled:
+            return
+        try:
+            self._tracker.end_running(self.run_id, status, "its tracking failed: the reports have what is missing here")
+        except Exception as error:
+            log.exception("MLflow (end): %s; the next run ends what still looks running", type(error).__name__)
 
     def _guarded(self, what: str, call: Callable[[], Any]) -> None:
         """MLflow may fail without ending a run: after the first failure it is left alone, and that is said."""

@@ -22,6 +22,7 @@ PARENT_TAG = "mlflow.parentRunId"
 RUN_TAG = "pivotrl.run_id"
 ARM_TAG, SEED_TAG = "pivotrl.arm", "pivotrl.seed"
 NOTE_TAG = "mlflow.note.content"
+ENDED_TAG = "pivotrl.ended_by"
 MAX_PARAMS = 100
 MAX_METRICS = 1000
 ARTIFACT_SUFFIXES = frozenset({".png", ".svg", ".html", ".json", ".jsonl", ".md", ".txt", ".log", ".yaml", ".diff"})
@@ -71,6 +72,21 @@ class Tracker:
         self.client.set_terminated(parent, "KILLED")
         self.client.delete_run(parent)
 
+    def renew_provenance(self, run_id: str, provenance: Mapping[str, Json]) -> None:
+        """Write the tags of a parent or child again: a run begins before there is all that they tell of."""
+        from mlflow.entities import RunTag
+
+        self.client.log_batch(run_id, tags=[RunTag(*one) for one in provenance_tags(provenance).items()])
+
+    def end_running(self, run_id: str, status: str, reason: str) -> None:
+        """End the parent of a flow run and its children where they still run, and tag them with the reason."""
+        parents = self._search(f"tags.`{RUN_TAG}` = '{run_id}'")
+        children = [run for one in parents for run in self._search(f"tags.`{PARENT_TAG}` = '{one.info.run_id}'")]
+        for run in [*children, *parents]:
+            if run.info.status == "RUNNING":
+                self.client.set_tag(run.info.run_id, ENDED_TAG, reason)
+                self.client.set_terminated(run.info.run_id, status)
+
     def log_comparison(self, parent: str, report: Mapping[str, Json]) -> None:
         """Each arm's means as metrics `compare/ARM/METRIC` of the parent: runs can be sorted and charted by them."""
         from mlflow.entities import Metric
@@ -91,7 +107,7 @@ class Tracker:
         for run in self._search("attributes.status = 'RUNNING'"):
             owner = owner_from_tags(run.data.tags)
             if owner is not None and not is_alive(owner):
-                self.client.set_tag(run.info.run_id, "pivotrl.ended_by", "sweep: its process was gone")
+                self.client.set_tag(run.info.run_id, ENDED_TAG, "sweep: its process was gone")
                 self.client.set_terminated(run.info.run_id, "KILLED")
                 ended.append(run.info.run_id)
         return ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,19 @@ def _runs(recording: Recording) -> dict[str, Any]:
     return {run.info.run_name: run for run in tracker.client.search_runs([tracker.experiment_id])}
 
 
+def _lock_training(recording: Recording, *starts: str) -> None:
+    """Write the dvc.lock of a run that has trained every arm."""
+    stages = {
+        f"train@{key}": {
+            "cmd": "x",
+            "deps": [{"path": path, "md5": "a" * 32} for path in starts],
+            "outs": [{"path": f"models/{train['arm']}/0", "md5": "b" * 32}],
+        }
+        for key, train in derive_graph(recording.config)["trains"].items()
+    }
+    (recording.root / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
+
+
 def test_a_failed_run_takes_no_numbers_from_reports_of_earlier_runs(recording: Recording) -> None:
     recording.follow("train@sft-0", ("reports/train/sft-0",))
     recording._child("sft-0").log_metrics(0, {"train/loss": 1.0})
@@ -52,17 +66,62 @@ def test_what_is_discarded_is_out_of_sight(recording: Recording) -> None:
     assert _runs(recording) == {}
 
 
+def test_the_tags_are_those_of_the_end_as_in_the_record(recording: Recording) -> None:
+    now = [replace(recording.provenance(), inputs={})]  # a fresh checkout's first stage: nothing has been locked yet
+    recording.provenance = lambda: now[0]
+    recording.follow("train@sft-0", ("reports/train/sft-0",))
+    recording._child("sft-0").log_metrics(0, {"train/loss": 1.0})
+    _lock_training(recording, "models/base")
+    now[0] = replace(now[0], lock_digest="e" * 64, inputs={"data/pulled": "d" * 32})
+    recording.finish("FINISHED", "", None, "abc")
+    assert recording.enabled  # nothing of it failed
+    runs = _runs(recording)
+    assert set(runs) == {"run-run-1", "base-0", "sft-0", "pivotrl-0"}
+    tags = [run.data.tags for run in runs.values()]
+    assert {(one["pivotrl.lock_digest"], one["pivotrl.inputs.data/pulled"]) for one in tags} == {("e" * 64, "d" * 32)}
+
+
+@pytest.mark.parametrize(("given", "shown"), [("FINISHED", "FAILED"), ("KILLED", "KILLED")])
+def test_a_tracking_call_that_failed_leaves_nothing_running(recording: Recording, given: str, shown: str) -> None:
+    recording.follow("train@sft-0", ("reports/train/sft-0",))
+    recording._child("sft-0")
+    recording._guarded("metrics", lambda: recording._child("sft-0").log_metrics(0, {"no; name": 1.0}))
+    recording._guarded("metrics", recording._child("sft-0").flush)
+    assert not recording.enabled
+    recording.finish(given, "", None, "")
+    runs = _runs(recording)
+    assert {name: run.info.status for name, run in runs.items()} == {"run-run-1": shown, "sft-0": shown}
+    assert "its tracking failed" in runs["sft-0"].data.tags["pivotrl.ended_by"]
+
+
+def test_a_parent_that_began_by_half_is_ended(recording: Recording) -> None:
+    recording.diff = b"+ a change"
+    artifacts = Path(recording.uri.removeprefix("sqlite:///")).parent / "mlartifacts"
+    artifacts.write_text("in the way: the patch cannot be stored")
+    recording.begin()
+    assert not recording.enabled
+    recording.finish("FINISHED", "", None, "abc")
+    assert {name: run.info.status for name, run in _runs(recording).items()} == {"run-run-1": "FAILED"}
+
+
+def test_what_cannot_be_discarded_is_ended(recording: Recording) -> None:
+    recording.begin()
+    recording._guarded("metrics", lambda: recording._tracker.client.set_tag("no run", "a", "b"))
+    recording.discard()
+    assert {name: run.info.status for name, run in _runs(recording).items()} == {"run-run-1": "KILLED"}
+
+
+def test_a_store_that_is_gone_ends_no_run(recording: Recording, caplog: pytest.LogCaptureFixture) -> None:
+    recording.begin()
+    Path(recording.uri.removeprefix("sqlite:///")).write_bytes(b"no database" * 4096)
+    recording.finish("FINISHED", "", None, "abc")
+    told = [record.getMessage() for record in caplog.records if record.name == "tasks.recording"]
+    assert [line.split(":")[0] for line in told] == ["MLflow (finish)", "MLflow (end)"]
+
+
 def test_a_registered_model_names_the_kept_model_that_it_started_from(recording: Recording) -> None:
     start = f"{STARTS}/pivotrl-0"
-    stages = {
-        f"train@{key}": {
-            "cmd": "x",
-            "deps": [{"path": path, "md5": "a" * 32} for path in ("models/base", start)],
-            "outs": [{"path": f"models/{train['arm']}/0", "md5": "b" * 32}],
-        }
-        for key, train in derive_graph(recording.config)["trains"].items()
-    }
-    (recording.root / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
+    _lock_training(recording, "models/base", start)
     recording.begin()
     recording.finish("FINISHED", "", None, "abc")
     assert recording.enabled  # nothing of it failed

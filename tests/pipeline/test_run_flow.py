@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,13 @@ def _tracked(checkout: Path) -> dict[str, str]:
     tracker = Tracker(find_state(checkout).tracking_uri, load_config(checkout / "params.yaml").tracking.experiment)
     runs = tracker.client.search_runs([tracker.experiment_id])
     return {run.info.run_name: run.info.status for run in runs if PARENT_TAG not in run.data.tags}
+
+
+def _tag(checkout: Path, run: str, tag: str) -> str:
+    """A tag of the run that MLflow shows by this name."""
+    tracker = Tracker(find_state(checkout).tracking_uri, load_config(checkout / "params.yaml").tracking.experiment)
+    found = tracker.client.search_runs([tracker.experiment_id], f"attributes.run_name = '{run}'")
+    return str(found[0].data.tags[tag])
 
 
 def _states(run_id: str) -> dict[str, str]:
@@ -139,6 +147,9 @@ def test_an_override_works_in_a_worktree_and_leaves_the_checkout_alone(checkout:
     assert git(checkout, "status", "--porcelain") == before
     assert not (checkout / "dvc.lock").exists()
     assert b"changed, not committed" in (Repository(checkout).read(summary.commit, "dirty.diff") or b"")
+    facts = json.loads(Repository(checkout).read(summary.commit, "run.json") or b"{}")
+    assert facts["lock_digest"] == _tag(checkout, "run-run-1", "pivotrl.lock_digest")
+    assert facts["inputs"]["data/pulled"] == _tag(checkout, "run-run-1", "pivotrl.inputs.data/pulled")
     # The cache is shared: the same override again restores everything, and is known as the same result.
     again = _flow("run", pull=pull, tracked=True)(checkout, "run-2", request)
     assert (again.executed, again.recorded, again.run_id) == (0, False, "run-1")
