@@ -72,7 +72,9 @@ def _start_from(kept: Path) -> Callable[[Session], None]:
         same = has_same_data(session.root, kept)
         if same:
             say("no new data since the last night")
-        paths = offer_good(session.root, kept / _STARTED if same else kept)
+        paths, refused = offer_good(session.root, kept / _STARTED if same else kept, session.config)
+        for line in refused:
+            say(line)
         if paths:
             add(session.place, paths)
             say(f"training starts from {', '.join(paths)}")
@@ -86,9 +88,9 @@ def _keep_for_next(kept: Path) -> Callable[[Session], None]:
     def finish(session: Session) -> None:
         kept.mkdir(parents=True, exist_ok=True)
         # In this order: a night that was killed between any two of these is followed by one that restores its results.
-        keep_starts(session.root, kept / _STARTED)
+        keep_starts(session.root, kept / _STARTED, session.config)
         seed_from(session.root, kept)
-        good = keep_good(session.root, kept)
+        good = keep_good(session.root, kept, session.config)
         say(f"good models: {', '.join(good) if good else 'none'}")
 
     return finish

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from pivotrl_core.files import write_json
-from tasks.last_good import good_arms, keep_good, offer_good
+from pivotrl_core.config.loading import parse_config
+from pivotrl_core.config.tree import Config
+from pivotrl_core.files import read_json, write_json
+from pivotrl_core.types import canonical_json
+from tasks.last_good import good_arms, keep_good, keep_starts, offer_good
 
 LOCK = "stages:\n  warmup:\n    cmd: x\n    outs:\n    - {path: models/base, md5: MD5}\n"
 
@@ -54,19 +58,67 @@ def _root(root: Path, base: str) -> Path:
     return root
 
 
+def _config(**parameters: Any) -> Config:
+    train = {"method": "sft", "parameters": parameters or {"kind": "full"}}
+    x = {"select": {"rule": "all"}, "train": train}
+    return parse_config({"arms": {"base": {}, "x": x, "z": {**x, "train": {**train, "start": "x"}}}})
+
+
+FULL = _config()
+
+
 def test_kept_models_are_offered_to_arms_that_start_from_base(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    assert offer_good(_root(tmp_path / "first", "m1"), kept) == []
-    assert keep_good(tmp_path / "first", kept) == ["x-0", "z-0"]
+    assert offer_good(_root(tmp_path / "first", "m1"), kept, FULL) == ([], [])
+    assert keep_good(tmp_path / "first", kept, FULL) == ["x-0", "z-0"]
     second = _root(tmp_path / "second", "m1")
-    assert offer_good(second, kept) == ["last-good/x-0"]
+    assert offer_good(second, kept, FULL) == (["last-good/x-0"], [])
     assert (second / "last-good" / "x-0" / "weights").read_text() == "x on m1"
     trains = yaml.safe_load((second / "graph.yaml").read_text())["trains"]
     assert {key: train["start"] for key, train in trains.items()} == {"x-0": "last-good/x-0", "z-0": "models/x/0"}
+    # What it started from is offered again to a night without new data, under the same condition.
+    keep_starts(second, tmp_path / "started", FULL)
+    third = _root(tmp_path / "third", "m1")
+    assert offer_good(third, tmp_path / "started", _config(kind="lora"))[0] == []
+    assert offer_good(third, tmp_path / "started", FULL) == (["last-good/x-0"], [])
 
 
 def test_nothing_is_offered_on_another_base(tmp_path: Path) -> None:
-    keep_good(_root(tmp_path / "first", "m1"), tmp_path / "kept")
+    keep_good(_root(tmp_path / "first", "m1"), tmp_path / "kept", FULL)
     third = _root(tmp_path / "third", "m2")
-    assert offer_good(third, tmp_path / "kept") == []
+    assert offer_good(third, tmp_path / "kept", FULL) == ([], [])
     assert "last-good" not in (third / "graph.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ({"kind": "full"}, {"kind": "lora", "rank": 32, "alpha": 64.0}),
+        ({"kind": "lora", "rank": 32, "alpha": 64.0}, {"kind": "lora", "rank": 16, "alpha": 64.0}),
+        ({"kind": "lora", "rank": 32, "alpha": 64.0}, {"kind": "lora", "rank": 32, "alpha": 32.0}),
+    ],
+)
+def test_a_model_trained_with_other_parameters_is_not_offered_and_that_is_said(
+    tmp_path: Path, then: dict[str, Any], now: dict[str, Any]
+) -> None:
+    keep_good(_root(tmp_path / "first", "m1"), tmp_path / "kept", _config(**then))
+    second = _root(tmp_path / "second", "m1")
+    paths, lines = offer_good(second, tmp_path / "kept", _config(**now))
+    assert paths == []
+    assert [line.split(",")[0] for line in lines] == ["x-0: starts from the base policy"]
+    assert f"{canonical_json(then)}, not {canonical_json(now)}" in lines[0]
+    assert "last-good" not in (second / "graph.yaml").read_text()
+    assert not (second / "last-good").exists()
+    # The night's own model takes its place; one that this night did not find good stays with its own parameters.
+    keep_good(second, tmp_path / "kept", _config(**now))
+    assert offer_good(_root(tmp_path / "third", "m1"), tmp_path / "kept", _config(**now))[0] == ["last-good/x-0"]
+
+
+def test_an_index_that_does_not_say_with_which_parameters_offers_nothing(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    keep_good(_root(tmp_path / "first", "m1"), kept, FULL)
+    index = read_json(kept / "last-good.json")
+    write_json(kept / "last-good.json", {"base": index["base"], "keys": index["keys"]})
+    paths, lines = offer_good(_root(tmp_path / "second", "m1"), kept, FULL)
+    assert paths == []
+    assert "unknown parameters" in lines[0]
