@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from flows.terminal import LogEcho, say, together
 from pivotrl_core.errors import PivotRLError
 from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
 from tasks.recording import Recording
+from tasks.settings import child_environment
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
-from tasks.supervision import DEFAULT_LIMITS, Limits
+from tasks.supervision import DEFAULT_LIMITS, Limits, StageFailedError, last_lines, run_supervised
 
 Pull = Callable[[Session], None]
 
@@ -59,10 +61,20 @@ DEFAULT_PLAN = Plan()
 
 
 def pull_from_source(session: Session) -> None:
-    """Bring data/pulled up to date with the source of the configuration."""
-    from tasks.sources import pull_inputs
+    """Bring data/pulled up to date with the source of the configuration, within the time that a stage may take.
 
-    pull_inputs(session.config, session.root, session.checkout)
+    Raises:
+        StageFailedError: The program failed, with its exit code, or passed the deadline. The last pull stays valid.
+    """
+    from tasks.sources import source_name
+
+    log = session.place.logs / "pull.log"
+    # Stages may be cut off from the hub; a pull is what goes outside.
+    environment = child_environment(session.root, session.state, offline=False)
+    command = [sys.executable, "-m", "tasks.pull_program", str(session.checkout)]
+    code = run_supervised(command, session.root, environment, log, poll=LogEcho(log).poll)
+    if code != 0:
+        raise StageFailedError(f"pull from {source_name(session.config.source)}", code, log, last_lines(log))
 
 
 @task(name="pull", task_run_name="pull", cache_policy=NO_CACHE, persist_result=False)

@@ -67,6 +67,11 @@ class State:
         return self.root / "runs"
 
     @property
+    def staging(self) -> Path:
+        """What a killed pull into a private worktree had fetched; on the file system of the worktrees."""
+        return self.root / "pull-staging"
+
+    @property
     def worktrees(self) -> Path:
         """Private git worktrees, each with the lock file of its owner beside it."""
         return self.root / "worktrees"

@@ -23,6 +23,7 @@ from pivotrl_core.config.inputs import (
     HubSource,
     ModelSource,
     S3Source,
+    TrajectorySource,
 )
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.hub import HubRepository
@@ -38,7 +39,7 @@ PULLED = Path("data") / "pulled"
 _WARMUP = "warmup/"
 
 
-def pull_inputs(config: Config, root: Path, base: Path, prune: bool = False) -> Manifest:
+def pull_inputs(config: Config, root: Path, base: Path, prune: bool = False, staging: Path | None = None) -> Manifest:
     """Bring data/pulled of a checkout or worktree up to date.
 
     Args:
@@ -46,16 +47,28 @@ def pull_inputs(config: Config, root: Path, base: Path, prune: bool = False) -> 
         root: Receives `data/pulled`.
         base: What relative paths of the configuration are relative to.
         prune: Drop files that the source no longer has; without it they stay in use.
+        staging: Where files arrive (default: beside `data/pulled`).
     """
     target = root / PULLED
     # A generated file is not lost at its source: it is no longer asked for.
     generated = isinstance(config.source, EmbeddedSource)
-    manifest = pulling.pull(build_source(config, base), target, prune=prune or generated)
+    manifest = pulling.pull(build_source(config, base), target, prune=prune or generated, staging=staging)
     write_json(target / "model.json", model_identity(config.model, base))
     # What the warm-up depends on: new training data must not make the base policy look changed.
     files = [[file.origin_key, file.sha256] for file in manifest.files if file.split is PullSplit.WARMUP]
     write_json(target / "warmup.json", sorted(files))
     return manifest
+
+
+def source_name(source: TrajectorySource) -> str:
+    """A source as a message names it."""
+    if isinstance(source, EmbeddedSource):
+        return f"the embedded domain {source.domain}"
+    if isinstance(source, FolderSource):
+        return source.path
+    if isinstance(source, S3Source):
+        return f"s3://{source.bucket}/{source.prefix}"
+    return f"the hub's data set {source.repo} at {source.revision}"
 
 
 def build_source(config: Config, base: Path) -> Source:

@@ -34,13 +34,15 @@ class _Staged:
     place: Path
 
 
-def pull(source: Source, target: Path, *, prune: bool = False) -> Manifest:
+def pull(source: Source, target: Path, *, prune: bool = False, staging: Path | None = None) -> Manifest:
     """Bring `target` up to date with `source`.
 
     Args:
         source: Where the data are.
         target: Folder that receives `manifest.json`, `train/` and `warmup/`. Other files in it are left alone.
         prune: Drop files that the source no longer has. Without it they are marked `gone` and stay in use.
+        staging: Folder that files arrive in, on the file system of `target` and for one pull at a time (default: beside
+            `target`). What a killed pull left in it is used; a finished one removes it.
 
     Returns:
         The manifest, as written. Nothing is written when nothing changed.
@@ -51,7 +53,7 @@ def pull(source: Source, target: Path, *, prune: bool = False) -> Manifest:
         TemporaryError: The source failed in a way that may pass.
     """
     origin = source.open()
-    staging = target.parent / f".{target.name}.staging"
+    staging = staging or target.parent / f".{target.name}.staging"
     target.mkdir(parents=True, exist_ok=True)
     with _lock(target.parent / f".{target.name}.lock"):
         manifest = _bring_up_to_date(origin, target, staging, prune)
