@@ -174,6 +174,8 @@ def _keep_arms(arms: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def _shrink(values: dict[str, Any]) -> None:
     embedded = section(values, "source").get("kind", "embedded") == "embedded"
+    if embedded:
+        set_value(values, "source.kind", "embedded")  # a section that is made here says what it is
     for key, value in quick.SETTINGS.items():
         if embedded or key not in quick.EMBEDDED_ONLY:
             set_value(values, key, value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flows import quick
+from flows.parameters import complete_parameters, require_parameters
 from flows.request import Request, read_values, values_text
 from flows.terminal import say
 from pivotrl_core.config.graph import derive_graph, graph_text, write_graph
@@ -96,6 +97,7 @@ def open_session(
         if not (private if private is not None else not request.is_plain):
             if write_graph(config, checkout / "graph.yaml"):
                 say("graph.yaml: written anew from params.yaml")
+            require_parameters(checkout, config)
             for path in remove_leftovers(checkout, derive_graph(config)):
                 say(f"{path}: left the graph, removed here (DVC's cache has it)")
             yield session_in(checkout)
@@ -103,6 +105,7 @@ def open_session(
         files = {"params.yaml": values_text(values), "graph.yaml": graph_text(config)}
         with private_worktree(checkout, state, run_id, snapshot, files) as root:
             seed_from(seed or checkout, root)
+            complete_parameters(root, values, config)
             session = session_in(root)
             restore(session.place)
             yield session

@@ -132,6 +132,21 @@ def _status(graph: Any, stage: Any, root: Path) -> StageStatus:
     return StageStatus(_name(stage), deps, outs, bool(stage.changed()), bool(stage.frozen))
 
 
+def missing_parameters(root: Path) -> dict[str, list[str]]:
+    """Keys that stages depend on and params.yaml lacks, each with the names of those stages (a group's name once)."""
+    from dvc.dependency.param import ParamsDependency
+
+    missing: dict[str, list[str]] = {}
+    with _translated(root), _open_repo(root) as repo, repo.lock:
+        for stage in repo.index.stages:
+            for dep in stage.deps:
+                if isinstance(dep, ParamsDependency) and dep.def_path == "params.yaml":
+                    found, group = dep.read_params(), _name(stage).partition("@")[0]
+                    for key in (key for key in dep.params if key not in found):
+                        missing[key] = list(dict.fromkeys([*missing.get(key, []), group]))
+    return missing
+
+
 def is_changed(root: Path, name: str) -> bool:
     """Whether DVC would run this one stage now."""
     with _translated(root), _open_repo(root) as repo, repo.lock:
