@@ -50,3 +50,11 @@ class SandboxUnavailableError(PivotRLError):
 
 class TrainingError(PivotRLError):
     """Training cannot go on: a non-finite loss, or every group of every batch has zero variance."""
+
+
+class MeasurementError(PivotRLError):
+    """A benchmark cannot be told: a side failed, or the sides did not do the same work."""
+
+
+class SideKilledError(MeasurementError):
+    """The process of one side of a benchmark was ended from outside, mostly for want of memory."""
