@@ -1,0 +1,214 @@
+"""`pivotrl bench train`: one GRPO step's forward and backward pass, and the curve over groups and states.
+
+Ours beside TRL in the fastest of its exact settings, out of a search that is told, and beside a padded form of ours.
+Nothing is told of sides whose losses or gradient norms differ by more than rounding (`steps.TOLERANCES`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pivotrl_core.bench.measuring import Answer, Machine, Measured, Reading, Runner, Say, Side, measure
+from pivotrl_core.bench.records import Comparison, compare, skip, token_limit
+from pivotrl_core.bench.steps import GroupTask, PaddedStep, Scores, TreeStep, disagreement, draw_group, with_sampled
+from pivotrl_core.bench.trl_step import TrlSetting, TrlStep, missing_trl
+from pivotrl_core.config.stages import ComputeConfig
+from pivotrl_core.errors import MeasurementError, SideKilledError
+from pivotrl_core.files import read_json
+
+PADDED_TOKENS = 4096  # of a padded micro-batch on the curve
+OURS = "ours"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainBench:
+    """What is measured.
+
+    Attributes:
+        folder: the model.
+        compute: dtype and threads; one lane, for one group is one row.
+        group: actions of the group, `state` and `action`: tokens of the state and of each action.
+        batch_group: actions of the smaller group at which memory is compared with TRL in one batch.
+        rounds: measured runs of each side.
+    """
+
+    folder: Path
+    compute: ComputeConfig
+    machine: Machine
+    say: Say
+    model: str = "bundled"
+    group: int = 16
+    state: int = 1024
+    action: int = 64
+    batch_group: int = 8
+    rounds: int = 5
+
+    def step(self) -> Iterator[Comparison]:
+        """Ours against TRL and against the padded form, at one point."""
+        task = self.task(self.group, self.state)
+        padded = self._fastest("padded", {micro: self._padded(micro) for micro in (1, 2, 4) if micro <= self.group})
+        sides = [self._ours(), self._padded(padded)]
+        setting = self.setting(self.group, self.state)
+        found, fastest, missing = {}, None, missing_trl()
+        if not missing:
+            found = self._search_trl()
+            missing = "" if found else "no setting of TRL's fits in memory"
+        if not missing:
+            fastest = min(found, key=lambda one: found[one].cpu / search_group(self.group, one.micro_batch))
+            sides.append(self._trl(self.group, fastest))
+        self.say(f"measuring {', '.join(side.name for side in sides)}: {self.rounds} rounds after a warm-up")
+        measured = measure(sides, task, self.rounds, self.machine, self._check)
+        ours, limit = measured[OURS], token_limit(self.group, self.state, self.action)
+        if fastest is None:
+            yield skip("train", "trl", setting, missing)
+        else:
+            yield compare("train", "trl", setting | _named(fastest, "fastest"), ours, measured["trl"])
+        yield compare("train", "padded", setting | {"micro_batch": padded}, ours, measured["padded"], limit)
+        if fastest is not None:
+            yield self._leanest(ours, found)
+            yield self._one_batch(found)
+
+    def curve(self, groups: Sequence[int], states: Sequence[int]) -> Iterator[Comparison]:
+        """Ours against the padded form over sizes of the group and lengths of the state: one run a point."""
+        points = sorted(((group, state) for group in groups for state in states), key=lambda one: one[0] * one[1])
+        with ExitStack() as stack:
+            scores = Side("scores", Scores, (self.folder, self.compute))
+            sides = (scores, self._ours(), self._padded(PADDED_TOKENS, in_tokens=True))
+            workers = [stack.enter_context(self.machine.start(side)) for side in sides]
+            self._point(workers, *points[0])  # the warm-up
+            for at, point in enumerate(points):
+                try:
+                    yield self._point(workers, *point)
+                except SideKilledError as error:
+                    for group, state in points[at:]:
+                        yield skip("train", "padded", self.setting(group, state), str(error))
+                    return
+
+    def _point(self, workers: Sequence[Runner], group: int, state: int) -> Comparison:
+        """One run of each side at one point of the curve."""
+        scores, *others = workers
+        task = draw_group(group, state, self.action, self._vocabulary())
+        scores.load(task)
+        task = with_sampled(task, scores.run().answer["logprobs"])
+        readings: dict[str, Reading] = {}
+        for worker in others:
+            worker.load(task)
+            readings[worker.name] = worker.run()
+        self._check({name: one.answer for name, one in readings.items()})
+        setting = self.setting(group, state) | {"padded_tokens": PADDED_TOKENS}
+        sides = (Measured([readings[OURS]]), Measured([readings["padded"]]))
+        # A process keeps what the point before has freed: its peak says nothing of this one.
+        told = compare("train", "padded", setting, *sides, token_limit(group, state, self.action))
+        return replace(told, memory_ratio=None)
+
+    def setting(self, group: int, state: int) -> dict[str, Any]:
+        """What is said of a point."""
+        return {
+            "group_size": group, "state_tokens": state, "action_tokens": self.action, "model": self.model,
+            "dtype": self.compute.dtype, "threads": self.compute.threads,
+        }  # fmt: skip
+
+    def task(self, group: int, state: int) -> GroupTask:
+        """A group with the log-probabilities that a policy a little off gave its actions."""
+        task = draw_group(group, state, self.action, self._vocabulary())
+        with self.machine.start(Side("scores", Scores, (self.folder, self.compute))) as worker:
+            worker.load(task)
+            return with_sampled(task, worker.run().answer["logprobs"])
+
+    def _search_trl(self) -> dict[TrlSetting, Measured]:
+        """One run of every exact setting of TRL's that fits in memory: on two micro-batches, or the whole group."""
+        found: dict[TrlSetting, Measured] = {}
+        self.say("TRL's settings (its loss is always computed in chunks):")
+        for checkpointing in (False, True):
+            before = 0
+            for micro in (1, 2, 4, 8, 16, 32):
+                if self.group % micro:
+                    continue
+                setting = TrlSetting(micro, checkpointing)
+                if 2 * before > psutil.virtual_memory().available:
+                    self.say(f"  {setting}: not tried, would take about {2 * before / 2**30:.1f} GiB")
+                    break
+                group = search_group(self.group, micro)
+                try:
+                    found[setting] = self._try(self._trl(group, setting), group)
+                except SideKilledError:
+                    self.say(f"  {setting}: was killed, for want of memory")
+                    break
+                before = found[setting].memory
+                self._say_found(str(setting), found[setting], group)
+        return found
+
+    def _fastest(self, name: str, sides: Mapping[int, Side]) -> int:
+        """The micro-batch at which a side takes the least processor time a sequence."""
+        self.say(f"micro-batches of the {name} form:")
+        costs = {}
+        for micro, side in sides.items():
+            group = search_group(self.group, micro)
+            found = self._try(side, group)
+            costs[micro] = found.cpu / group
+            self._say_found(f"micro-batch {micro}", found, group)
+        return min(costs, key=lambda one: costs[one])
+
+    def _try(self, side: Side, group: int) -> Measured:
+        task, small = (self._unscored(group, state) for state in (self.state, min(64, self.state)))
+        return measure([side], task, 1, self.machine, warm_up=small)[side.name]
+
+    def _unscored(self, group: int, state: int) -> GroupTask:
+        """A group whose log-probabilities at sampling are made up: what it costs does not depend on them."""
+        task = draw_group(group, state, self.action, self._vocabulary())
+        return with_sampled(task, [[-10.0] * self.action] * group)
+
+    def _say_found(self, what: str, found: Measured, group: int) -> None:
+        self.say(
+            f"  {what}: {found.cpu / group:.3f} processor s and {found.wall / group:.3f} s a sequence, "
+            f"{found.memory / 2**20:.0f} MiB above the model"
+        )
+
+    def _leanest(self, ours: Measured, found: Mapping[TrlSetting, Measured]) -> Comparison:
+        """Memory beside that setting of TRL's which takes the least."""
+        leanest = min(found, key=lambda one: found[one].memory)
+        setting = self.setting(self.group, self.state) | _named(leanest, "leanest")
+        return Comparison("train", "trl", setting, memory_ratio=found[leanest].memory / max(1, ours.memory))
+
+    def _one_batch(self, found: Mapping[TrlSetting, Measured]) -> Comparison:
+        """Memory beside TRL's with the whole of a smaller group at once."""
+        group, whole = self.batch_group, TrlSetting(self.batch_group, checkpointing=False)
+        setting = self.setting(group, self.state) | _named(whole, "one batch")
+        if whole not in found:
+            return skip("train", "trl", setting, "there is too little memory here for TRL in one batch")
+        task, small = self.task(group, self.state), self.task(group, min(64, self.state))
+        sides = [self._ours(), self._trl(group, whole)]
+        measured = measure(sides, task, 1, self.machine, self._check, warm_up=small)
+        return compare("train", "trl", setting, measured[OURS], measured["trl"])
+
+    def _ours(self) -> Side:
+        return Side(OURS, TreeStep, (self.folder, self.compute))
+
+    def _padded(self, micro: int, in_tokens: bool = False) -> Side:
+        return Side("padded", PaddedStep, (self.folder, self.compute, micro, in_tokens))
+
+    def _trl(self, group: int, setting: TrlSetting) -> Side:
+        return Side("trl", TrlStep, (self.folder, self.compute, group, setting))
+
+    def _check(self, answers: Mapping[str, Answer]) -> None:
+        told = disagreement(answers, self.compute.dtype)
+        if told:
+            raise MeasurementError(f"the sides do not compute the same, so nothing is compared: {told}")
+
+    def _vocabulary(self) -> int:
+        return int(read_json(self.folder / "config.json")["vocab_size"])
+
+
+def search_group(group: int, micro_batch: int) -> int:
+    """Sequences that a setting is tried on: two micro-batches, so that gradients add up, or the whole group."""
+    return min(group, 2 * micro_batch)
+
+
+def _named(setting: TrlSetting, chosen: str) -> dict[str, Any]:
+    return {"micro_batch": setting.micro_batch, "checkpointing": setting.checkpointing, "chosen": chosen}
