@@ -1,0 +1,147 @@
+"""`pivotrl bench curtail`: what exact curtailment saves of the full K, and that no decision changes.
+
+Three times: on simulated candidates of every difficulty, on the rollouts of a real profile where there is one, and
+on the embedded model, where what it saves is measured in time. Given the same samples, decisions are equal by
+construction; on the model, samples that are drawn in another batch may differ at near-ties, which then counts.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pivotrl_core.bench.conversations import desk_candidates
+from pivotrl_core.bench.desk_profile import DeskProfile, ProfilePlan
+from pivotrl_core.bench.measuring import Machine, Say, Side, measure
+from pivotrl_core.bench.records import Comparison, compare, skip
+from pivotrl_core.config.stages import ComputeConfig
+from pivotrl_core.engines.protocol import SamplingConfig
+from pivotrl_core.pivots.curtailment import Curtailment
+from pivotrl_core.pivots.profile_record import mean_and_variance
+from pivotrl_core.pivots.profiling import by_candidate, read_rollouts
+from pivotrl_core.pivots.selection import Bootstrap, CountRule, Pivots, keeps
+
+PAPER: tuple[CountRule, ...] = (Pivots(0.6),)
+GRID: tuple[CountRule, ...] = (Pivots(0.4), Pivots(0.6), Pivots(0.8, inclusive=True), Bootstrap(0.6, 0.8))
+DOMAIN = "any"  # no rule here asks for it
+
+
+@dataclass(frozen=True, slots=True)
+class CurtailBench:
+    """What is measured.
+
+    Attributes:
+        samples: K.
+        simulated: candidates, of all difficulties, those that always or never succeed among them.
+        rollouts: `rollouts.parquet` of a full profile; None, or a path where there is none, skips it.
+        candidates: of the embedded domain, on the model in `folder`; 0 skips it.
+        rounds: measured runs of each side there.
+    """
+
+    folder: Path
+    compute: ComputeConfig
+    machine: Machine
+    say: Say
+    model: str = "bundled"
+    samples: int = 8
+    max_tokens: int = 40
+    simulated: int = 10_000
+    rollouts: Path | None = None
+    candidates: int = 24
+    rounds: int = 3
+
+    def run(self) -> Iterator[Comparison]:
+        """All three, the first two for the paper's rule alone and for several rules at once."""
+        for rules in (PAPER, GRID):
+            yield self._streams("simulated", simulate(self.simulated, self.samples), rules)
+        yield from self._real()
+        if self.candidates:
+            yield self._timed()
+
+    def _real(self) -> list[Comparison]:
+        streams = real_streams(self.rollouts) if self.rollouts is not None and self.rollouts.is_file() else []
+        reason = "" if streams else f"no rollouts of a profile at {self.rollouts or '--rollouts'}"
+        if len({len(stream) for stream in streams}) > 1:
+            reason = f"{self.rollouts} is of a profile that was curtailed itself"
+        if reason:
+            return [skip("curtail", "full-k", {"candidates": "a real profile"}, reason)]
+        return [self._streams("a real profile", streams, rules) for rules in (PAPER, GRID)]
+
+    def _streams(self, source: str, streams: Sequence[Sequence[bool]], rules: Sequence[CountRule]) -> Comparison:
+        """What is saved of given samples, and how many decisions it changes."""
+        drawn = [curtailed(stream, rules) for stream in streams]
+        changed = sum(
+            before != after
+            for rule in rules
+            for before, after in zip(
+                decisions(rule, streams, list(map(len, streams))), decisions(rule, streams, drawn), strict=True
+            )
+        )
+        setting = {
+            "candidates": source, "count": len(streams), "group_size": max(map(len, streams)),
+            "rules": [repr(rule) for rule in rules],
+        }  # fmt: skip
+        saved = 1 - sum(drawn) / sum(map(len, streams))
+        return Comparison("curtail", "full-k", setting, changed_decisions=changed, saved_share=saved)
+
+    def _timed(self) -> Comparison:
+        """Both on the model, with everything that a profile does."""
+        candidates = desk_candidates(self.candidates)
+        self.say(f"profiling {len(candidates)} candidates, with and without curtailment")
+        full = ProfilePlan(self.samples, SamplingConfig(1.0, self.max_tokens))
+        sides = [
+            Side("ours", DeskProfile, (self.folder, self.compute, replace(full, curtailed=True))),
+            Side("full-k", DeskProfile, (self.folder, self.compute, full)),
+        ]
+        measured = measure(sides, candidates, self.rounds, self.machine)
+        ours, theirs = (measured[name].answer for name in ("ours", "full-k"))
+        setting: dict[str, Any] = {
+            "candidates": "the model's", "count": len(candidates), "group_size": self.samples,
+            "rules": [repr(rule) for rule in PAPER], "action_tokens": self.max_tokens, "model": self.model,
+            "dtype": self.compute.dtype, "threads": self.compute.threads,
+        }  # fmt: skip
+        return replace(
+            compare("curtail", "full-k", setting, measured["ours"], measured["full-k"]),
+            changed_decisions=sum(a != b for a, b in zip(ours["kept"], theirs["kept"], strict=True)),
+            saved_share=1 - ours["samples"] / theirs["samples"],
+        )
+
+
+def simulate(count: int, samples: int, seed: int = 0) -> list[list[bool]]:
+    """Successes and failures of candidates whose rates are 0, 1 or anything between, a third each."""
+    source = random.Random(seed)
+    rates = [source.choice([0.0, 1.0, source.random()]) for _ in range(count)]
+    return [[source.random() < rate for _ in range(samples)] for rate in rates]
+
+
+def real_streams(path: Path) -> list[list[bool]]:
+    """Successes and failures of each candidate of a profile, in the order of its samples."""
+    rollouts = read_rollouts(path)
+    ids = list(dict.fromkeys(one.candidate_id for one in rollouts))
+    return [[one.verdict.reward >= 1.0 for one in group] for group in by_candidate(rollouts, ids)]
+
+
+def curtailed(stream: Sequence[bool], rules: Sequence[CountRule]) -> int:
+    """How many samples of a stream are drawn."""
+    plan = Curtailment({repr(rule): keeps(rule) for rule in rules}, len(stream))
+    count = 0
+    while more := plan.needed(DOMAIN, count, sum(stream[:count])):
+        count += more
+    return count
+
+
+def decisions(rule: CountRule, streams: Sequence[Sequence[bool]], counts: Sequence[int]) -> list[bool]:
+    """Whether a rule keeps each candidate, of whose samples the first `counts` were drawn."""
+    successes = [sum(stream[:count]) for stream, count in zip(streams, counts, strict=True)]
+    statistics = [mean_and_variance(*pair) for pair in zip(successes, counts, strict=True)]
+    frame = pd.DataFrame({
+        "candidate_id": [str(at) for at in range(len(streams))], "domain": DOMAIN,
+        "planned": [len(stream) for stream in streams], "k": counts, "successes": successes,
+        "mu": [mu for mu, _ in statistics], "sigma2": [sigma2 for _, sigma2 in statistics],
+    })  # fmt: skip
+    return [one.kept for one in rule.decide(frame)]
