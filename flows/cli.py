@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from flows.bench import bench
 from pivotrl_core.errors import EXIT_SOFTWARE, PivotRLError
 
 Number = TypeVar("Number", int, float)
@@ -22,6 +23,7 @@ app = typer.Typer(
     help="Turn recorded agent trajectories into a better agent model, and measure it.",
     epilog="Exit codes: 0 done, 1 reproduction differs, 2 usage, 65 data, 70 software, 75 try again, 78 configuration.",
 )  # fmt: skip
+app.add_typer(bench, name="bench", help="Measure ours beside public tools. Example: pivotrl bench train --json.")
 
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a parameter; may be repeated")

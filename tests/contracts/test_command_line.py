@@ -29,7 +29,7 @@ def test_the_command_line_imports_nothing_heavy() -> None:
 
 
 def test_every_command_has_an_example_in_its_help() -> None:
-    listed = "inspect, run, sweep, nightly, stage, pull, graph, compare, reproduce, serve, ui, doctor, gc"
+    listed = "inspect, run, sweep, nightly, stage, pull, graph, compare, reproduce, serve, ui, doctor, gc, bench"
     names = listed.split(", ")
     listing = _pivotrl("--help").stdout
     assert all(f"  {name} " in listing for name in names)
@@ -141,3 +141,16 @@ def test_doctor_tells_of_a_sandbox_that_is_installed_and_cannot_start(tmp_path: 
     line = next(line for line in answer.stdout.splitlines() if "sandbox" in line)
     assert line.startswith("note  sandbox: a probe failed (The sandbox did not start: bwrap: No permissions")
     assert "allow user namespaces; without it" in line
+
+
+def test_every_benchmark_has_an_example_and_says_what_is_wrong(tmp_path: Path) -> None:
+    for name in ("train", "profile", "curtail", "iterate"):
+        words = _pivotrl("bench", name, "--help").stdout.split()
+        assert f"Example: pivotrl bench {name}" in " ".join(words)
+    wrong = {"--groups": ("train", "4,many"), "--dtype": ("train", "float16"), "--micro-batch": ("iterate", "3")}
+    for option, (name, text) in wrong.items():
+        answer = _pivotrl("bench", name, option, text)
+        assert (answer.returncode, option in answer.stderr) == (2, True)
+    answer = _pivotrl("bench", "train", "--model", str(tmp_path))
+    assert answer.returncode == 78
+    assert answer.stderr.startswith(f"error: {tmp_path}: no Hugging Face model here")
