@@ -12,7 +12,9 @@ import pytest
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
+from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.files import file_digest, read_json, read_jsonl, write_json
+from pivotrl_core.pivots.pool import read_pool
 from pivotrl_core.stages.candidates import run_candidates
 from pivotrl_core.stages.compare import run_compare
 from pivotrl_core.stages.context import StageContext
@@ -151,6 +153,46 @@ def test_a_training_without_a_lesson_says_that_it_trained_on_no_tokens(
     metrics = read_json(root / "reports/train/all-turns-0/report.json")["metrics"]
     assert metrics["train/reward_mean"] == 0.0
     assert metrics["cost/trained_tokens"] == 0
+
+
+def with_profile(chain: Path, model: Path, root: Path, profile: dict[str, Any], **select: Any) -> StageContext:
+    """The chain's checkout with another profile, and an arm `other` that selects by `select`."""
+    shutil.copytree(chain, root)
+    profile = {"samples": 2, "max_tokens": 4, "block_trajectories": 3, **profile}
+    arms = {"base": {}, "other": {"select": select, "train": GRPO}}
+    config = configuration(model, profile=profile, arms=arms)
+    return StageContext(config, root, root / "scratch", root / "store", root / "cache", root)
+
+
+def test_a_curtailed_profile_says_what_it_left_out_and_serves_the_rules_it_was_made_for(
+    chain: Path, tiny_llama: Path, tmp_path: Path
+) -> None:
+    curtailed = {"curtail": True, "decides_for": [{"rule": "all"}]}
+    context = with_profile(chain, tiny_llama, tmp_path / "a", curtailed, rule="all")
+    run_profile(context, "base", "models/base")
+    run_select(context, "other", "other", "base")
+    metrics = read_json(tmp_path / "a/data/profiles/base/report.json")["metrics"]
+    assert (metrics["profile/saved_share"], metrics["profile/censored_share"]) == (0.5, 1.0)
+    assert metrics["cost/rollout_turns"] == metrics["profile/candidates"]
+    assert "profile/mean_reward" not in metrics  # a mean of censored means would be of nothing
+    pool = read_json(tmp_path / "a/data/pools/other/report.json")
+    assert pool["censored"] == pool["kept"] == metrics["profile/candidates"]
+    assert pool["mean_reward_histogram"] is None
+    assert all(pivot.censored for pivot in read_pool(tmp_path / "a/data/pools/other/pool.parquet"))
+    other = with_profile(chain, tiny_llama, tmp_path / "b", curtailed, rule="sigma")
+    run_profile(other, "base", "models/base")
+    with pytest.raises(DataError, match=r"SigmaThreshold.*add the rule to profile\.decides_for"):
+        run_select(other, "other", "other", "base")
+
+
+def test_a_cut_for_a_domain_that_no_candidate_has_is_told(chain: Path, tiny_llama: Path, tmp_path: Path) -> None:
+    rule = {"rule": "pivots", "lambda_by_domain": {"terminal": 0.4}}
+    context = with_profile(chain, tiny_llama, tmp_path / "a", {}, **rule)
+    with pytest.raises(ConfigError, match=r"arms\.other\.select\.lambda_by_domain: .*'terminal'; there are: tool"):
+        run_select(context, "other", "other", "base")
+    context = with_profile(chain, tiny_llama, tmp_path / "b", {"curtail": True, "decides_for": [rule]}, **rule)
+    with pytest.raises(ConfigError, match=r"profile\.decides_for\.0\.lambda_by_domain: "):
+        run_profile(context, "base", "models/base")
 
 
 def test_every_metric_of_a_report_is_defined(chain: Path) -> None:
