@@ -71,7 +71,8 @@ class ProfileConfig(Section):
     curtail: bool = Field(
         False,
         description="draw no more samples of a candidate than the rules of decides_for need: their decisions are those "
-        "of all K, but mean rewards are censored (no histogram, no adaptive eta)",
+        "of all K, but mean rewards are censored (no histogram, no adaptive eta); the embedded engine saves samples by "
+        "it, and not yet time",
     )
     decides_for: tuple[SelectConfig, ...] = Field(
         (), description="rules, as in arms.ARM.select, whose decisions stand under curtail; others may ask for more"
