@@ -17,9 +17,8 @@ import pandas as pd
 
 from pivotrl_core.bench.conversations import desk_candidates
 from pivotrl_core.bench.desk_profile import DeskProfile, ProfilePlan
-from pivotrl_core.bench.measuring import Machine, Say, Side, measure
+from pivotrl_core.bench.measuring import Bench, Side, measure
 from pivotrl_core.bench.records import Comparison, compare, skip
-from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.pivots.curtailment import Curtailment
 from pivotrl_core.pivots.profile_record import mean_and_variance
@@ -32,7 +31,7 @@ DOMAIN = "any"  # no rule here asks for it
 
 
 @dataclass(frozen=True, slots=True)
-class CurtailBench:
+class CurtailBench(Bench):
     """What is measured.
 
     Attributes:
@@ -43,11 +42,6 @@ class CurtailBench:
         rounds: measured runs of each side there.
     """
 
-    folder: Path
-    compute: ComputeConfig
-    machine: Machine
-    say: Say
-    model: str = "bundled"
     samples: int = 8
     max_tokens: int = 40
     simulated: int = 10_000
@@ -102,8 +96,7 @@ class CurtailBench:
         ours, theirs = (measured[name].answer for name in ("ours", "full-k"))
         setting: dict[str, Any] = {
             "candidates": "the model's", "count": len(candidates), "group_size": self.samples,
-            "rules": [repr(rule) for rule in PAPER], "action_tokens": self.max_tokens, "model": self.model,
-            "dtype": self.compute.dtype, "threads": self.compute.threads,
+            "rules": [repr(rule) for rule in PAPER], "action_tokens": self.max_tokens, **self.computed_on,
         }  # fmt: skip
         return replace(
             compare("curtail", "full-k", setting, measured["ours"], measured["full-k"]),

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pivotrl_core.bench.conversations import desk_candidates
 from pivotrl_core.bench.iterations import IterationPlan, OurIteration, PublicIteration
-from pivotrl_core.bench.measuring import Answer, Machine, Say, Side, measure
+from pivotrl_core.bench.measuring import Answer, Bench, Side, measure
 from pivotrl_core.bench.records import Comparison, compare, skip
 from pivotrl_core.bench.trl_step import TrlSetting, missing_trl
-from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.errors import MeasurementError
 
 
 @dataclass(frozen=True, slots=True)
-class IterateBench:
+class IterateBench(Bench):
     """What is measured.
 
     Attributes:
-        folder: the model.
         plan: sizes of the iteration.
         candidates: of the embedded domain, that are profiled.
         micro_batch: TRL's; see what `pivotrl bench train` finds to be its fastest.
         rounds: measured runs of each side; the warm-up has two candidates.
     """
 
-    folder: Path
-    compute: ComputeConfig
-    machine: Machine
-    say: Say
-    model: str = "bundled"
     plan: IterationPlan = field(default_factory=IterationPlan)
     candidates: int = 16
     micro_batch: int = 2
@@ -43,8 +35,7 @@ class IterateBench:
         setting = {
             "group_size": plan.group, "samples": plan.samples, "action_tokens": plan.max_tokens,
             "candidates": self.candidates, "pivots_a_step": plan.prompts, "steps": plan.steps,
-            "micro_batch": self.micro_batch, "model": self.model, "dtype": self.compute.dtype,
-            "threads": self.compute.threads,
+            "micro_batch": self.micro_batch, **self.computed_on,
         }  # fmt: skip
         if missing_trl():
             yield skip("iterate", "public-tools", setting, missing_trl())

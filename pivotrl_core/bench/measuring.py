@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.errors import MeasurementError, SideKilledError
 
 Answer = Mapping[str, Any]
@@ -81,6 +82,29 @@ class Machine:
     def start(self, side: Side) -> AbstractContextManager[Runner]:
         """Load a side."""
         return Worker(side, self.before) if self.isolated else nullcontext(Inline(side))
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What every benchmark is given.
+
+    Attributes:
+        folder: the model, `model`: what records call it.
+        compute: how all sides compute.
+        machine: how they are run.
+        say: hears of the progress.
+    """
+
+    folder: Path
+    compute: ComputeConfig
+    machine: Machine
+    say: Say
+    model: str = "bundled"
+
+    @property
+    def computed_on(self) -> dict[str, Any]:
+        """What records say of the model and the machine."""
+        return {"model": self.model, "dtype": self.compute.dtype, "threads": self.compute.threads}
 
 
 @dataclass(frozen=True, slots=True)

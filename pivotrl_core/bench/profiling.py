@@ -12,10 +12,9 @@ from typing import Any
 
 from pivotrl_core.bench.conversations import DOMAIN, desk_candidates, long_trajectories, turn_requests
 from pivotrl_core.bench.desk_profile import DeskProfile, ProfilePlan
-from pivotrl_core.bench.measuring import Answer, Machine, Say, Side, measure
+from pivotrl_core.bench.measuring import Answer, Bench, Side, measure
 from pivotrl_core.bench.records import Comparison, compare, skip
 from pivotrl_core.bench.sampling import EngineSampling, GenerateSampling
-from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import Request, SamplingConfig
 from pivotrl_core.errors import MeasurementError
@@ -24,11 +23,11 @@ NO_VLLM = "there is no engine for vLLM yet"
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileBench:
+class ProfileBench(Bench):
     """What is measured.
 
     Attributes:
-        folder: the model, and `tool_format`: how its tool calls are written.
+        tool_format: how the model's tool calls are written.
         samples: K, and `max_tokens`: of each, no fewer and no more where sides are compared.
         count: conversations of about `tokens` tokens, profiled at `turns` of their turns each (0: at all).
         source: file or folder of conversations of one's own.
@@ -36,11 +35,6 @@ class ProfileBench:
         rounds: measured runs of each side.
     """
 
-    folder: Path
-    compute: ComputeConfig
-    machine: Machine
-    say: Say
-    model: str = "bundled"
     tool_format: str = "compact"
     samples: int = 8
     max_tokens: int = 40
@@ -103,8 +97,7 @@ class ProfileBench:
 
     def _setting(self) -> dict[str, Any]:
         return {
-            "action_tokens": self.max_tokens, "temperature": self.temperature, "model": self.model,
-            "dtype": self.compute.dtype, "threads": self.compute.threads,
+            "action_tokens": self.max_tokens, "temperature": self.temperature, **self.computed_on,
         }  # fmt: skip
 
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import psutil
 
-from pivotrl_core.bench.measuring import Answer, Machine, Measured, Reading, Runner, Say, Side, measure
+from pivotrl_core.bench.measuring import Answer, Bench, Measured, Reading, Runner, Side, measure
 from pivotrl_core.bench.records import Comparison, compare, skip, token_limit
 from pivotrl_core.bench.steps import GroupTask, PaddedStep, Scores, TreeStep, disagreement, draw_group, with_sampled
 from pivotrl_core.bench.trl_step import TrlSetting, TrlStep, missing_trl
-from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.errors import MeasurementError, SideKilledError
 from pivotrl_core.files import read_json
 
@@ -27,22 +25,15 @@ OURS = "ours"
 
 
 @dataclass(frozen=True, slots=True)
-class TrainBench:
+class TrainBench(Bench):
     """What is measured.
 
     Attributes:
-        folder: the model.
-        compute: dtype and threads; one lane, for one group is one row.
         group: actions of the group, `state` and `action`: tokens of the state and of each action.
         batch_group: actions of the smaller group at which memory is compared with TRL in one batch.
         rounds: measured runs of each side.
     """
 
-    folder: Path
-    compute: ComputeConfig
-    machine: Machine
-    say: Say
-    model: str = "bundled"
     group: int = 16
     state: int = 1024
     action: int = 64
@@ -110,8 +101,7 @@ class TrainBench:
     def setting(self, group: int, state: int) -> dict[str, Any]:
         """What is said of a point."""
         return {
-            "group_size": group, "state_tokens": state, "action_tokens": self.action, "model": self.model,
-            "dtype": self.compute.dtype, "threads": self.compute.threads,
+            "group_size": group, "state_tokens": state, "action_tokens": self.action, **self.computed_on,
         }  # fmt: skip
 
     def task(self, group: int, state: int) -> GroupTask:

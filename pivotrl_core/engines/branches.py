@@ -196,7 +196,7 @@ class Branches:
             log_sum = torch.logaddexp(scores.logsumexp(dim=-1), log_shared)
             mixed = self.tail.mix(layer, scores.sub_(log_sum[..., None]).exp_().to(values.dtype))
             mixed += shared * (log_shared - log_sum).exp_()[..., None]
-        return mixed.to(values.dtype).view(rows, heads, width, dim).transpose(1, 2)
+        return mixed.view(rows, heads, width, dim).transpose(1, 2)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, everywhere; one that is named twice becomes two."""

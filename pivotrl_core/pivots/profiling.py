@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import pyarrow as pa
 
@@ -229,6 +230,7 @@ class Profiler:
     ) -> list[Rollout]:
         """What is known, and behind it what is missing."""
         drawn: list[list[Rollout]] = [list(own) for own in known]
+        one_at_a_time = Lock()  # lanes ask in threads of their own, and a verifier need not stand that
         rest = [replace(request, seeds=request.seeds[len(own) :]) for request, own in zip(requests, known, strict=True)]
 
         def judge(at: int, samples: Sequence[Sample]) -> None:
@@ -236,7 +238,8 @@ class Profiler:
             drawn[at] += [self._rollout(candidates[at], len(drawn[at]) + n, sample) for n, sample in enumerate(new)]
 
         def more(at: int, samples: Sequence[Sample]) -> int:
-            judge(at, samples)
+            with one_at_a_time:
+                judge(at, samples)
             return self._missing(candidates[at], drawn[at])
 
         for at, samples in enumerate(self.engine.sample(rest, self.sampling, more)):

@@ -71,19 +71,18 @@ def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
     settings = subject.config.evaluate
     domain = get_domain(source.domain)
     tasks = domain.tasks(Split(settings.split), settings.episodes, TASK_SEED)
-    temperatures = TEMPERATURES
     player = EpisodePlayer(subject.engine, subject.renderer, domain, settings.max_tokens, settings.max_turns)
     batches = even_batches(len(tasks), TASKS_AT_ONCE, subject.lanes.parts)
     portions = [
         Portion(
             f"episodes-{batch.start}",
-            partial(_episodes, player, tasks[batch.start : batch.stop], list(temperatures.values()), subject.seed),
+            partial(_episodes, player, tasks[batch.start : batch.stop], list(TEMPERATURES.values()), subject.seed),
         )
         for batch in batches
     ]
     rows = [row for played in subject.portions.rows(portions) for row in played]
     metrics: dict[str, float | None] = {}
-    for name, temperature in temperatures.items():
+    for name, temperature in TEMPERATURES.items():
         own = [row for row in rows if row["temperature"] == temperature]
         for metric in ("success", "turns", "malformed", "tool_errors"):
             metrics[f"eval/{source.domain}/{metric}_{name}"] = sum(row[metric] for row in own) / len(own)
@@ -114,12 +113,11 @@ def _score_turns(context: StageContext, subject: Subject, out: Path) -> Found:
     turns = _held_out(context, Split(settings.split), settings.turns)
     metrics: dict[str, float | None] = {}
     rows: Rows = []
-    temperatures = TEMPERATURES
     portions = [
         Portion(f"turns-{name}", partial(_turns, subject, turns, name, temperature))
-        for name, temperature in temperatures.items()
+        for name, temperature in TEMPERATURES.items()
     ]
-    for name, own in zip(temperatures, subject.portions.rows(portions), strict=True):
+    for name, own in zip(TEMPERATURES, subject.portions.rows(portions), strict=True):
         metrics[f"eval/turns/accuracy_{name}"] = sum(row["score"] for row in own) / len(own) if own else None
         rows += own
     write_table(out / "turns.parquet", "turns", TURN_SCHEMA, rows)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
 
 from pivotrl_core.engines import transformers_engine
-from pivotrl_core.engines.branches import attend_by_products, attend_whole
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig
 from pivotrl_core.engines.session import EpisodeSession
 from pivotrl_core.engines.transformers_engine import (
@@ -215,17 +214,6 @@ def test_samples_do_not_depend_on_how_many_logits_fit_a_cache(monkeypatch: pytes
     together = engine.sample(prompts, SamplingConfig(0.8, 10)), engine.sample(prompts, GREEDY)
     monkeypatch.setattr(transformers_engine, "CACHED", 1)
     assert (engine.sample(prompts, SamplingConfig(0.8, 10)), engine.sample(prompts, GREEDY)) == together
-
-
-def test_a_stem_is_attended_to_alike_by_the_kernel_and_by_products() -> None:
-    generator = torch.Generator().manual_seed(0)
-    query, keys, values = (torch.randn(1, 3, many, 16, generator=generator) for many in (7, 33, 33))
-    for found, expected in zip(attend_whole(query, keys, values), attend_by_products(query, keys, values), strict=True):
-        torch.testing.assert_close(found, expected)
-    output, log_sum = attend_whole(query, keys, values)
-    scores = query @ keys.transpose(-1, -2)
-    torch.testing.assert_close(output, torch.softmax(scores, dim=-1) @ values)
-    torch.testing.assert_close(log_sum, scores.logsumexp(dim=-1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
