@@ -92,7 +92,8 @@ class TransformersEngine:
         self.check_room(max((len(request.prompt_ids) for request in requests), default=0), sampling.max_tokens)
         results: list[list[Sample]] = [[] for _ in requests]
         first = [len(request.seeds) if more is None else more(at, ()) for at, request in enumerate(requests)]
-        chunks = list(_chunks(plan_stems(requests), first, self.max_rows, self.lanes.parts))
+        # By all seeds, though fewer may be asked for: a later wave may be the larger one.
+        chunks = list(_chunks(plan_stems(requests), requests, self.max_rows, self.lanes.parts))
         with self.sampling():
             for found, count in self.lanes.map(partial(self._lane, requests, sampling, first, more), chunks):
                 self.count.add(count)
@@ -385,10 +386,10 @@ def plan_stems(requests: Sequence[Request]) -> list[tuple[int, list[int]]]:
 
 
 def _chunks(
-    stems: list[tuple[int, list[int]]], rows_of: Sequence[int], max_rows: int, parts: int
+    stems: list[tuple[int, list[int]]], requests: Sequence[Request], max_rows: int, parts: int
 ) -> Iterator[list[tuple[int, list[int]]]]:
     """Whole stems, in order, up to `max_rows` rows at once (a single larger stem goes alone), in `parts` or more."""
-    sizes = [sum(rows_of[i] for i in members) for _, members in stems]
+    sizes = [sum(len(requests[i].seeds) for i in members) for _, members in stems]
     total = sum(sizes)
     share = total / (parts * -(-total // (parts * max_rows))) if total else 1.0  # what each of even chunks would have
     chunk: list[tuple[int, list[int]]] = []

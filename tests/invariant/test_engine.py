@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from pivotrl_core.engines.transformers_engine import (
     plan_stems,
 )
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.lanes import Lanes
 from tests.tiny_models import tiny_model
 
 KINDS = ["llama", "qwen3"]
@@ -96,27 +94,6 @@ def test_a_sample_is_its_own_seeds_whatever_is_sampled_beside_it() -> None:
     assert ids_of(alone) == together
     few_rows = TransformersEngine(engine.model, [EOS], max_rows=4).sample(requests(PROMPTS, seeds=3), sampling)
     assert ids_of(few_rows) == together
-
-
-@pytest.mark.parametrize("lanes", [1, 2])
-def test_samples_that_are_asked_for_in_waves_are_those_of_one_call(lanes: int) -> None:
-    engine = TransformersEngine(tiny_model("llama"), [EOS], lanes=Lanes(lanes, 1))
-    prompts, sampling = requests(PROMPTS, seeds=6), SamplingConfig(0.8, 10)
-    whole = ids_of(engine.sample(prompts, sampling))
-    prefilled = engine.count.prefilled
-    asked: list[tuple[int, int]] = []
-
-    def more(at: int, samples: Sequence[Sample]) -> int:
-        asked.append((at, len(samples)))
-        return [0, 1, 2, 9][at % 4] if len(samples) < 2 + at else 0
-
-    assert ids_of(engine.sample(prompts, sampling, more)) == [
-        samples[:count] for samples, count in zip(whole, [0, 3, 4, 6, 0, 6, 6], strict=True)
-    ]
-    assert engine.count.prefilled - prefilled <= prefilled  # a state is computed once, not once a wave
-    assert {(1, 0), (1, 2), (1, 3)} <= set(asked)
-    assert (3, 6) not in asked  # all seeds are used: there is nothing to ask
-    assert (4, 0) in asked  # and one that wants nothing costs nothing
 
 
 def test_the_same_call_gives_the_same_bits() -> None:
