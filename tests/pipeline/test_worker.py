@@ -96,8 +96,6 @@ def test_a_worker_of_the_bootstrapped_pool_carries_out_a_deployed_run(tmp_path: 
             run = wait_for(lambda: _ended(client, ordered), "the end of the deployed run")
             (worker,) = psutil.Process(guardian.pid).children()
             wait_for(lambda: not worker.children(), "the end of the flow's process")
-            worker.terminate()
-            assert guardian.wait(PATIENCE) == 0  # told to stop, the worker ends by itself, as a pod's must
         assert not worker.is_running()
         assert _on_the_server(client) == _in_the_file()  # the script has run twice, and nothing is there twice
 
