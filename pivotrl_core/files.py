@@ -91,3 +91,9 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file's bytes, as hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def tree_digest(folder: Path) -> str:
+    """SHA-256 over all files of a folder and those below it: their names there, and their bytes."""
+    files = sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*") if path.is_file())
+    return hashlib.sha256("".join(f"{name} {file_digest(path)}\n" for name, path in files).encode()).hexdigest()

@@ -153,6 +153,33 @@ class PolicyGradient(Section):
     checkpoint_every: PositiveInt = 50
 
 
+class Reprofile(Section):
+    """When the policy as it is becomes the reference policy, profiles again, and is given a new pool by the arm's rule.
+
+    The limits of `pivots/reprofiling.py`; one that is none is not looked at.
+    """
+
+    limit: PositiveInt = Field(1, description="how often at most")
+    window: int = Field(
+        10, ge=2, description="newest steps looked at, all since the last profile; it takes as many more to be worth it"
+    )
+    zero_variance_share: Probability | None = Field(
+        0.6, description="saturated where the mean share of zero-variance groups over the window is above"
+    )
+    reward_change: Probability | None = Field(
+        None, description="saturated where the line fitted to the mean rewards of the window changes by no more"
+    )
+    spread_change: Probability | None = Field(
+        None, description="the same of the mean standard deviation of rewards in a group"
+    )
+
+    @model_validator(mode="after")
+    def _something_is_looked_at(self) -> Self:
+        if self.zero_variance_share is None and self.reward_change is None and self.spread_change is None:
+            raise ValueError("nothing would ever start it; give zero_variance_share, reward_change or spread_change")
+        return self
+
+
 class GRPOTrain(PolicyGradient):
     """GRPO on pivots: one turn per rollout, rewarded by the verifier."""
 
@@ -161,6 +188,9 @@ class GRPOTrain(PolicyGradient):
     rest_passes: Count = Field(0, description="passes over the pool that a pivot sits out once all G samples succeeded")
     replay: bool = Field(
         False, description="a group without any reward gets a success of the profile in place of its last sample"
+    )
+    reprofile: Reprofile | None = Field(
+        None, description="profile and select again with the policy as it is, where training saturates; none: never"
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pivotrl_core.config.arms import Arm, GRPOTrain
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import write_text
 
@@ -47,8 +48,21 @@ def derive_graph(config: Config) -> dict[str, Any]:
             policy = policy_folder(start, seed)
             profiles[profile] = {"policy": policy}
             selects[pool] = {"arm": name, "profile": profile}
-            trains[f"{name}-{seed}"] = {"arm": name, "seed": seed, "start": policy, "pool": pool}
+            train = {"arm": name, "seed": seed, "start": policy, "pool": pool}
+            trains[f"{name}-{seed}"] = train | _reads(name, arm, pool)
     return {"profiles": profiles, "selects": selects, "trains": trains, "evaluates": evaluates}
+
+
+def _reads(name: str, arm: Arm, pool: str) -> dict[str, str]:
+    """What training may read: the folder that its turns come from, and the parameters that sampling them depends on.
+
+    An arm that profiles again reads all candidates and the settings of profiles; no other may depend on these, or a
+    turn that is in no pool would train it anew. (The arm's rule comes with its pool, whose report has it.) DVC has no
+    dependency that is there or not, so for those others one that they have is named twice.
+    """
+    if isinstance(arm.train, GRPOTrain) and arm.train.reprofile is not None:
+        return {"turns": "data/candidates", "sampling": "profile"}
+    return {"turns": f"data/pools/{pool}", "sampling": f"arms.{name}.train"}
 
 
 def graph_text(config: Config) -> str:

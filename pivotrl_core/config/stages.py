@@ -64,6 +64,27 @@ class VerifierConfig(Section):
     )
 
 
+class Staged(Section):
+    """Waves of samples, after each of which a candidate may be decided for good (`pivots/staging.py`)."""
+
+    waves: tuple[PositiveInt, ...] = Field(
+        (4, 8), min_length=1, description="numbers of samples after which it is looked at, rising, below K"
+    )
+    error: float = Field(
+        0.05,
+        gt=0.0,
+        lt=0.5,
+        description="probability, for each rule and candidate, that all K decide otherwise; at most",
+    )
+
+    @field_validator("waves")
+    @classmethod
+    def _rise(cls, waves: tuple[int, ...]) -> tuple[int, ...]:
+        if sorted(set(waves)) != list(waves):
+            raise ValueError("waves are numbers of samples in all, each more than the one before")
+        return waves
+
+
 class ProfileConfig(Section):
     """K samples of the frozen reference policy at each candidate, in blocks of trajectories that are stored whole."""
 
@@ -75,17 +96,31 @@ class ProfileConfig(Section):
         "it, and not yet time",
     )
     decides_for: tuple[SelectConfig, ...] = Field(
-        (), description="rules, as in arms.ARM.select, whose decisions stand under curtail; others may ask for more"
+        (), description="rules, as in arms.ARM.select, that curtail and staged decide for; others may ask for more"
+    )
+    staged: Staged | None = Field(
+        None,
+        description="draw in waves, and no more of a candidate that all K would hardly decide otherwise; an "
+        "approximation of what decides_for decides, with a stated error; censored as under curtail; none: exact",
     )
     temperature: float = Field(1.0, gt=0.0, le=4.0)
     max_tokens: PositiveInt = 48
     success_threshold: Probability = 1.0
     block_trajectories: PositiveInt = 12
 
+    @property
+    def is_shortened(self) -> bool:
+        """Whether candidates may have fewer than K samples."""
+        return self.curtail or self.staged is not None
+
     @model_validator(mode="after")
     def _rules_can_be_decided_early(self) -> Self:
-        if self.curtail and not self.decides_for:
-            raise ValueError("curtail needs decides_for: the rules whose decisions have to stand")
+        if self.curtail and self.staged is not None:
+            raise ValueError("curtail is exact and staged is not; choose one")
+        if self.is_shortened and not self.decides_for:
+            raise ValueError("curtail and staged need decides_for: the rules that candidates are decided for")
+        if self.staged is not None and self.staged.waves[-1] >= self.samples:
+            raise ValueError(f"staged.waves: the last wave is always that of all {self.samples} samples; name fewer")
         if any(isinstance(rule, AdaptiveEtaRule) for rule in self.decides_for):
             raise ValueError("decides_for cannot have adaptive-eta, which looks at all candidates' K samples together")
         return self

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from pivotrl_core.config.arms import Arm, LoRA
+from pivotrl_core.config.arms import Arm, GRPOTrain, LoRA, TrainConfig
 from pivotrl_core.config.base import Name, Section
 from pivotrl_core.config.inputs import BundledModel, DataConfig, EmbeddedSource, ModelSource, TrajectorySource
 from pivotrl_core.config.stages import (
@@ -51,9 +51,12 @@ class Config(Section):
             return
         if arm.select is None or arm.train is None:
             raise ValueError(f"arms.{name}: 'select' and 'train' go together; give both (only base has neither)")
-        start = arm.train.start
-        if start == "base":
-            return
+        self._check_rounds(name, arm)
+        if arm.train.start != "base":
+            self._check_start(name, arm.train)
+
+    def _check_start(self, name: str, train: TrainConfig) -> None:
+        start = train.start
         for other in (f"{name}-{seed}" for seed in self.seeds):  # its pools, one a seed, are named so
             if other in self.arms:
                 raise ValueError(f"arms.{other}: a pool of arm '{name}' has this name; give the arm another one")
@@ -62,11 +65,19 @@ class Config(Section):
             raise ValueError(f"arms.{name}.train.start: '{start}' is no trained arm; one of {self._trained()} or base")
         if parent.train.start != "base":
             raise ValueError(f"arms.{name}.train.start: '{start}' does not start from base itself; chains end at two")
-        own, before = arm.train.parameters, parent.train.parameters
+        own, before = train.parameters, parent.train.parameters
         if isinstance(own, LoRA) and own != before:
             raise ValueError(
                 f"arms.{name}.train.parameters: an adapter goes on from that of '{start}', so give both the same kind, "
                 "rank and alpha; or train all parameters with 'kind: full'"
+            )
+
+    def _check_rounds(self, name: str, arm: Arm) -> None:
+        again = isinstance(arm.train, GRPOTrain) and arm.train.reprofile is not None
+        if again and self.profile.is_shortened and arm.select not in self.profile.decides_for:
+            raise ValueError(
+                f"arms.{name}.train.reprofile: profile.decides_for does not have this arm's rule, by which it would "
+                f"select in the midst of training; add it there as arms.{name}.select has it"
             )
 
     def _trained(self) -> list[str]:

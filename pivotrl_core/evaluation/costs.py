@@ -3,7 +3,7 @@
 Deterministic counts only; wall-clock seconds live in reports/timings and are never compared. Profiling is charged in
 full to every arm whose selection rule reads the profile, or that replays what the profile found. Without replay an arm
 of all turns pays for none, and neither does the random control: it borrows only the size of another arm's pool, which
-favours the control.
+favours the control. Where training profiled again, its turns are in the training's report, and count as profiling here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def _cost(
             (_profile_counts(_start_key(runs.get(key, {})), "", selects, trains, profiles, graph), "profiling_turns"),
         ]
         for part, name in paid:
-            total[name] += part.get("rollout_turns", 0.0) / len(keys)
+            again = part.pop("reprofiling_turns", 0.0)
+            total["profiling_turns"] += again / len(keys)
+            total[name] += (part.get("rollout_turns", 0.0) - again) / len(keys)
             for count, value in part.items():
                 total[count] = total.get(count, 0.0) + value / len(keys)
     return total
@@ -49,7 +51,8 @@ def _cost(
 
 def _counts(report: Mapping[str, Json]) -> dict[str, float]:
     metrics = report.get("metrics", {})
-    return {name: float(metrics[f"cost/{name}"]) for name in COUNTS if metrics.get(f"cost/{name}") is not None}
+    names = (*COUNTS, "reprofiling_turns")
+    return {name: float(metrics[f"cost/{name}"]) for name in names if metrics.get(f"cost/{name}") is not None}
 
 
 def _start_key(run: Mapping[str, Json]) -> str:

@@ -15,8 +15,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Protocol
+
+from pivotrl_core.types import Json
 
 Keeps = Callable[[str, int, int], bool]  # whether a rule keeps a candidate of a domain, with k samples and s successes
+
+
+class StoppingRule(Protocol):
+    """When a candidate has samples enough."""
+
+    @property
+    def identity(self) -> Json:
+        """Plain values that say how many samples are drawn, beside K and the threshold of success."""
+        ...
+
+    def needed(self, domain: str, drawn: int, successes: int) -> int:
+        """How many samples to draw next; 0 where there are enough."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +47,11 @@ class Curtailment:
     rules: Mapping[str, Keeps]
     k: int
     _kept: dict[str, list[list[int]]] = field(default_factory=dict, init=False, compare=False)
+
+    @property
+    def identity(self) -> Json:
+        """The names of the rules."""
+        return sorted(self.rules)
 
     def needed(self, domain: str, drawn: int, successes: int) -> int:
         """The fewest further samples after which all decisions could stand; 0 where they stand. Of none drawn, one."""

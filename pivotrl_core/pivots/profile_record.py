@@ -3,7 +3,8 @@
 State, tools, expert action, metadata and verdicts are JSON text, so that the files can be read with pandas alone.
 Success is binary: a verdict whose reward reaches the success threshold. mu is the mean of the k successes, and sigma^2
 their population variance (divided by k), so that sigma^2 = mu (1 - mu), and exactly 0 where all k agree. Where k is
-less than `planned` (K), the row was cut short once its decision stood, and mu and sigma^2 are censored.
+less than `planned` (K), the row was cut short once its decision stood, and mu and sigma^2 are censored. A staged
+profile has a column more: what was decided for each of its rules where a candidate was stopped.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ FOUND_FIELD = pa.field("found", pa.list_(pa.list_(pa.int32())), nullable=False)
 COMPONENTS_FIELD = pa.field("components", pa.string(), nullable=False)
 CANDIDATE_SCHEMA = pa.schema(CANDIDATE_FIELDS)
 PROFILE_SCHEMA = pa.schema([*CANDIDATE_FIELDS, *STATISTIC_FIELDS, FOUND_FIELD, COMPONENTS_FIELD])
+EARLY = "early"  # JSON: by rule, whether it keeps the candidate as far as a staged profile can tell
+STAGED_SCHEMA = pa.schema([*PROFILE_SCHEMA, pa.field(EARLY, pa.string(), nullable=False)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class ProfileRow:
     Attributes:
         found: ids of each distinct one that was a success, the likeliest first.
         planned: K, how many there would have been at most; as many as there are where it is not given.
+        early: of a staged profile, what was decided by which rule where the candidate was stopped.
     """
 
     candidate: Candidate
@@ -68,6 +72,7 @@ class ProfileRow:
     success_threshold: float = 1.0
     found: tuple[tuple[int, ...], ...] = ()
     planned: int | None = None
+    early: Mapping[str, bool] | None = None
 
     def __post_init__(self) -> None:
         if not self.verdicts:
@@ -126,7 +131,8 @@ def profile_columns(row: ProfileRow) -> dict[str, Json]:
     components = json.dumps(verdicts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     statistics = {"planned": row.planned or row.k, "k": row.k, "successes": row.successes, "mu": mu, "sigma2": sigma2}
     found = [list(ids) for ids in row.found]
-    return {**candidate_columns(row.candidate), **statistics, "found": found, "components": components}
+    columns = {**candidate_columns(row.candidate), **statistics, "found": found, "components": components}
+    return columns if row.early is None else {**columns, EARLY: ordered_json(dict(row.early))}
 
 
 def write_candidates(path: Path, candidates: Iterable[Candidate]) -> None:
@@ -144,12 +150,14 @@ def read_candidates(path: Path) -> list[Candidate]:
 
 
 def write_profile(path: Path, rows: Sequence[ProfileRow]) -> None:
-    """Write a profile, one row per candidate, in their order."""
-    write_table(path, "profile", PROFILE_SCHEMA, [profile_columns(row) for row in rows])
+    """Write a profile, one row per candidate, in their order; either all are of a staged profile or none is."""
+    staged = any(row.early is not None for row in rows)
+    schema = STAGED_SCHEMA if staged else PROFILE_SCHEMA
+    write_table(path, "profile", schema, [profile_columns(row) for row in rows])
 
 
 def read_profile(path: Path) -> pd.DataFrame:
-    """Read a profile as a data frame with the columns of `PROFILE_SCHEMA`.
+    """Read a profile as a data frame with the columns of `PROFILE_SCHEMA`, or of `STAGED_SCHEMA`.
 
     Raises:
         DataError: the file is missing or is no profile of this version.

@@ -2,10 +2,10 @@
 
 Sampling goes in blocks of trajectories. A block is stored when it is whole, under a name that says everything its
 samples depend on; a profile that was killed carries on at the first block that is missing, and a later profile with the
-same policy, verifier and sampling computes only what is new. With a `Curtailment` a candidate gets no more samples than
-its decisions need; where another block has samples of the same stream, they are taken from there, and only what they
-leave open is drawn. (A sample that is drawn in another batch is the same but for near-ties. So a profile of all K
-samples takes none from elsewhere: its bytes depend on nothing but its name.)
+same policy, verifier and sampling computes only what is new. With a stopping rule (curtailment.py, staging.py) a
+candidate gets no more samples than its decisions need; where another block has samples of the same stream, they are
+taken from there, and only what they leave open is drawn. (A sample that is drawn in another batch is the same but for
+near-ties. So a profile of all K samples takes none from elsewhere: its bytes depend on nothing but its name.)
 
 Source: PivotRL, arXiv 2603.21383, section 3: mu and sigma^2 of the functional reward under pi_0.
 """
@@ -28,7 +28,7 @@ from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import Engine, Request, Sample, SamplingConfig, TokenCount
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import code_digest, read_json, write_json
-from pivotrl_core.pivots.curtailment import Curtailment
+from pivotrl_core.pivots.curtailment import StoppingRule
 from pivotrl_core.pivots.tables import read_table, records, write_table
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.trajectories import thinking
@@ -94,7 +94,7 @@ class Profiler:
     Args:
         policy_digest: identifies pi_0's weights and tokenizer, and how it computes (dtype, threads).
         samples: K.
-        success_threshold: reward from which a sample is a success, for `curtailment`.
+        success_threshold: reward from which a sample is a success.
         curtailment: when a candidate has enough samples; None: when it has K.
     """
 
@@ -108,7 +108,7 @@ class Profiler:
     store: Path
     block_trajectories: int
     success_threshold: float = 1.0
-    curtailment: Curtailment | None = None
+    curtailment: StoppingRule | None = None
 
     def profile(
         self, candidates: Sequence[Candidate], on_block: Callable[[int, int, list[Rollout]], None]
@@ -177,7 +177,7 @@ class Profiler:
         """Names how many are drawn."""
         if self.curtailment is None:
             return str(self.samples)
-        return content_id([self.samples, self.success_threshold, sorted(self.curtailment.rules)])
+        return content_id([self.samples, self.success_threshold, self.curtailment.identity])
 
     def _requests(self, candidates: Sequence[Candidate]) -> list[Request]:
         return [

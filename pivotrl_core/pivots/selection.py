@@ -7,11 +7,13 @@ Differs from the paper: 1. `inclusive` keeps mu == lambda_diff too, as the autho
 bootstrap is the ideal one: the distribution of resampled means is binomial and is summed exactly, without drawing.
 
 A row may have been cut short (`k` of `planned` samples, see curtailment.py): it is decided as all `planned` would
-decide it, which the missing ones cannot change; the reason for dropping it is then that without a further success.
+decide it, which the missing ones cannot change; the reason for dropping it is then that without a further success. Of a
+staged profile (staging.py) a row may be decided as the profile did, for the rules that it was made for.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,6 +24,7 @@ import pandas as pd
 
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.curtailment import Keeps, stands
+from pivotrl_core.pivots.profile_record import EARLY
 from pivotrl_core.seeding import derive_seed
 
 
@@ -34,6 +37,7 @@ class SelectionReason(StrEnum):
     UNSURE_SPREAD = "spread_not_confident"
     UNSURE_DIFFICULTY = "difficulty_not_confident"
     NOT_DRAWN = "not_drawn"
+    EARLY = "dropped_early"  # by a staged profile: all K would keep it with at most its error
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +74,37 @@ def keeps(rule: CountRule) -> Keeps:
 
 
 def decide_by_count(rule: CountRule, rows: pd.DataFrame) -> list[Decision]:
-    """Decide each row; one that was cut short, by what its missing samples cannot change.
+    """Decide each row; one that was cut short, by what its missing samples cannot change, or will hardly.
 
     Raises:
-        DataError: they could change some.
+        DataError: they could change some, and no staged profile has decided these for this rule.
     """
-    columns = zip(rows["domain"], rows["planned"], rows["k"], rows["successes"], strict=True)
-    counts = [(str(domain), int(planned), int(k), int(successes)) for domain, planned, k, successes in columns]
-    unsettled = sum(not stands(keeps(rule), *count) for count in counts)
+    columns = zip(
+        rows["domain"], rows["planned"], rows["k"], rows["successes"], _early_decisions(rule, rows), strict=True
+    )
+    decided = [_decide(rule, str(name), int(k), int(drawn), int(s), early) for name, k, drawn, s, early in columns]
+    unsettled = sum(decision is None for decision in decided)
     if unsettled:
         raise DataError(
             f"{unsettled} of {len(rows)} candidates were profiled with fewer samples than {rule!r} needs to decide "
             "them; add the rule to profile.decides_for, and the profile draws what is missing"
         )
-    return [_decision(rule.reason(domain, planned, successes)) for domain, planned, _, successes in counts]
+    return [decision for decision in decided if decision is not None]
+
+
+def _decide(rule: CountRule, domain: str, k: int, drawn: int, successes: int, early: bool | None) -> Decision | None:
+    if stands(keeps(rule), domain, k, drawn, successes):
+        return _decision(rule.reason(domain, k, successes))
+    if early is None:
+        return None
+    return _decision(SelectionReason.KEPT if early else SelectionReason.EARLY)
+
+
+def _early_decisions(rule: CountRule, rows: pd.DataFrame) -> list[bool | None]:
+    """What a staged profile has decided by this rule where it stopped; None elsewhere."""
+    if EARLY not in rows.columns:
+        return [None] * len(rows)
+    return [json.loads(text).get(repr(rule)) for text in rows[EARLY]]
 
 
 def _decision(reason: SelectionReason) -> Decision:
@@ -150,7 +171,7 @@ class AdaptiveEta:
         if short:
             raise DataError(
                 f"{short} of {len(rows)} candidates were profiled with fewer than K samples, and adaptive-eta looks at "
-                "the spread of all of them; set profile.curtail to false"
+                "the spread of all of them; set profile.curtail to false and profile.staged to null"
             )
         return SigmaThreshold(self.settle(rows)).decide(rows)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, load_policy, prepare_torch
@@ -12,6 +14,7 @@ from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distinct_successes, write_rollouts
+from pivotrl_core.pivots.staging import Staging
 from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.models import policy_digest
 from pivotrl_core.stages.rules import check_domains, curtailment
@@ -23,61 +26,80 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
     """Write data/profiles/KEY: profile.parquet, rollouts.parquet, report.json, metrics.jsonl."""
     config = context.config
     prepare_torch(config.compute)
-    out = context.path(Path("data/profiles") / key)
     with timed(context, f"profile-{key}"):
-        candidates = read_candidates(context.path(CANDIDATES / "candidates.parquet"))
-        own = [candidate for candidate in candidates if candidate.split is Split.TRAIN]
-        if not own:
-            raise DataError(f"none of {len(candidates)} candidates is in the training split; lower data.*_share")
+        own = training_candidates(context)
         for at, rule in enumerate(config.profile.decides_for):
             check_domains(rule, (candidate.domain for candidate in own), f"profile.decides_for.{at}")
-        profiler = _profiler(context, context.path(policy_folder))
-        metrics = MetricsFile(out / "metrics.jsonl", [])
-
-        def on_block(index: int, of: int, rollouts: list[Rollout]) -> None:
-            mean = sum(rollout.verdict.reward for rollout in rollouts) / len(rollouts)
-            metrics.append(index, {"profile/block_reward_mean": mean})
-            print(f"profile block {index + 1}/{of}: {len(rollouts)} samples, mean reward {mean:.3f}", flush=True)
-
-        groups, cost = profiler.profile(own, on_block)
-        threshold = config.profile.success_threshold
-        rows = [
-            ProfileRow(
-                candidate, tuple(rollout.verdict for rollout in group), threshold,
-                distinct_successes(group, threshold), config.profile.samples,
-            )
-            for candidate, group in zip(own, groups, strict=True)
-        ]  # fmt: skip
-        write_rollouts(out / "rollouts.parquet", [rollout for group in groups for rollout in group])
-        write_profile(out / "profile.parquet", rows)
-        write_report(
-            out / "report.json", "profile", _metrics(rows, groups, cost), candidates=len(own), kinds=_kinds(own),
-            dtype=compute_dtype(config.compute),
-        )  # fmt: skip
-        print(f"blocks: {cost.computed_blocks} computed, {cost.stored_blocks} found stored", flush=True)
-        if cost.topped_up:
-            print(f"{cost.topped_up} candidates had samples and drew more, for profile.decides_for", flush=True)
+        folder = context.path(policy_folder)
+        policy = load_policy(folder, context.path(BASE), config.compute)
+        profiler = make_profiler(context, policy.model, policy.tokenizer, folder)
+        write_profile_of(context, profiler, own, context.path(Path("data/profiles") / key))
 
 
-def _profiler(context: StageContext, folder: Path) -> Profiler:
+def training_candidates(context: StageContext) -> list[Candidate]:
+    """The candidates that are profiled: those of the training split. Raises DataError where there are none."""
+    candidates = read_candidates(context.path(CANDIDATES / "candidates.parquet"))
+    own = [candidate for candidate in candidates if candidate.split is Split.TRAIN]
+    if not own:
+        raise DataError(f"none of {len(candidates)} candidates is in the training split; lower data.*_share")
+    return own
+
+
+def make_profiler(context: StageContext, model: Any, tokenizer: Any, folder: Path, seed: int = 0) -> Profiler:
+    """A profiler of the policy `model`, whose weights lie in `folder`; with samples of their own for each `seed`."""
     config, compute = context.config, context.config.compute
-    base = context.path(BASE)
-    policy = load_policy(folder, base, compute)
-    renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
+    renderer = ChatRenderer(tokenizer, config.data.tool_format)
+    digest = policy_digest(folder, context.path(BASE))
     return Profiler(
-        TransformersEngine(policy.model, [renderer.eos_id], lanes=compute.lane_plan),
+        TransformersEngine(model, [renderer.eos_id], lanes=compute.lane_plan),
         renderer,
         configured_verifier(config),
         SamplingConfig(config.profile.temperature, config.profile.max_tokens),
         config.profile.samples,
-        0,
+        seed,
         # Another dtype or number of threads a lane may change a sample at a near-tie: its blocks are others.
-        content_id([policy_digest(folder, base), compute.device, compute_dtype(compute), compute.threads_per_lane]),
+        content_id([digest, compute.device, compute_dtype(compute), compute.threads_per_lane]),
         context.store / "profile-blocks",
         config.profile.block_trajectories,
         config.profile.success_threshold,
         curtailment(config.profile),
     )
+
+
+def write_profile_of(
+    context: StageContext, profiler: Profiler, candidates: Sequence[Candidate], out: Path
+) -> ProfileCost:
+    """Profile, and write a profile's files into `out`. Returns what it cost."""
+    metrics = MetricsFile(out / "metrics.jsonl", [])
+
+    def on_block(index: int, of: int, rollouts: list[Rollout]) -> None:
+        mean = sum(rollout.verdict.reward for rollout in rollouts) / len(rollouts)
+        metrics.append(index, {"profile/block_reward_mean": mean})
+        print(f"profile block {index + 1}/{of}: {len(rollouts)} samples, mean reward {mean:.3f}", flush=True)
+
+    groups, cost = profiler.profile(candidates, on_block)
+    rows = [_row(profiler, candidate, group) for candidate, group in zip(candidates, groups, strict=True)]
+    write_rollouts(out / "rollouts.parquet", [rollout for group in groups for rollout in group])
+    write_profile(out / "profile.parquet", rows)
+    write_report(
+        out / "report.json", "profile", _metrics(rows, groups, cost), candidates=len(candidates),
+        kinds=_kinds(candidates), dtype=compute_dtype(context.config.compute),
+    )  # fmt: skip
+    print(f"blocks: {cost.computed_blocks} computed, {cost.stored_blocks} found stored", flush=True)
+    if cost.topped_up:
+        print(f"{cost.topped_up} candidates had samples and drew more, for profile.decides_for", flush=True)
+    return cost
+
+
+def _row(profiler: Profiler, candidate: Candidate, group: Sequence[Rollout]) -> ProfileRow:
+    threshold = profiler.success_threshold
+    row = ProfileRow(
+        candidate, tuple(rollout.verdict for rollout in group), threshold,
+        distinct_successes(group, threshold), profiler.samples,
+    )  # fmt: skip
+    if not isinstance(profiler.curtailment, Staging):
+        return row
+    return replace(row, early=profiler.curtailment.decided(candidate.domain, row.k, row.successes))
 
 
 def _metrics(rows: Sequence[ProfileRow], groups: Sequence[Sequence[Rollout]], cost: ProfileCost) -> dict[str, float]:

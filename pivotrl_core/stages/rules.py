@@ -11,6 +11,7 @@ from pivotrl_core.config.stages import ProfileConfig
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots import selection
 from pivotrl_core.pivots.curtailment import Curtailment
+from pivotrl_core.pivots.staging import Staging
 
 
 def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
@@ -41,12 +42,15 @@ def check_domains(settings: SelectConfig, domains: Iterable[str], key: str) -> N
             )
 
 
-def curtailment(settings: ProfileConfig) -> Curtailment | None:
+def curtailment(settings: ProfileConfig) -> Curtailment | Staging | None:
     """When a candidate has samples enough; None where each gets all K."""
-    if not settings.curtail:
+    if not settings.is_shortened:
         return None
     rules = [_count_rule(rule) for rule in settings.decides_for]
-    return Curtailment({repr(rule): selection.keeps(rule) for rule in rules}, settings.samples)
+    named = {repr(rule): selection.keeps(rule) for rule in rules}
+    if settings.staged is not None:
+        return Staging(named, settings.samples, settings.staged.waves, settings.staged.error)
+    return Curtailment(named, settings.samples)
 
 
 def _count_rule(settings: SelectConfig) -> selection.CountRule:

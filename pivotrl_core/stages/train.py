@@ -15,6 +15,7 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.pool import PoolRow, read_pool
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.stages.context import BASE, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.rounds import configured_rounds
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.episode_groups import EpisodeGroups
@@ -22,6 +23,7 @@ from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.pivot_groups import PivotGroups
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.policy_gradient import GroupSource, train_policy_gradient
+from pivotrl_core.training.rounds import Rounds
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
 
 OnStep = Callable[[Progress, dict[str, float]], None]
@@ -29,7 +31,7 @@ LAST = 5  # steps that the final reward is a mean over
 
 
 def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str) -> None:
-    """Write models/ARM/SEED and reports/train/ARM-SEED.
+    """Write models/ARM/SEED and reports/train/ARM-SEED, there with profile and pool of each time it profiled again.
 
     `start` is a folder: that of the arm's own start, which was profiled and is pi_0, or a descendant of it (a nightly
     run goes on from the last good model, and pi_0 stays what it was).
@@ -51,12 +53,13 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
         if isinstance(settings, SFTTrain):
             progress = _supervised(context, policy, settings, pivots, seed, checkpoints, on_step)
         else:
-            progress = _policy_gradient(context, policy, settings, pivots, seed, checkpoints, on_step)
+            progress = _policy_gradient(context, arm, policy, settings, pivots, seed, checkpoints, on_step)
         policy.save(context.path(Path("models") / arm / str(seed)))
         write_report(
             reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
             steps=progress.step, pool=len(pivots),
             replay=getattr(settings, "replay", False), dtype=compute_dtype(context.config.compute),
+            **({"rounds": progress.rounds} if getattr(settings, "reprofile", None) is not None else {}),
         )  # fmt: skip
 
 
@@ -96,6 +99,7 @@ def _supervised(
 
 def _policy_gradient(
     context: StageContext,
+    arm: str,
     policy: TrainablePolicy,
     settings: GRPOTrain | E2ETrain,
     pivots: list[PoolRow],
@@ -107,17 +111,22 @@ def _policy_gradient(
     engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
     candidates = [pivot.candidate for pivot in pivots]
     source: GroupSource
+    rounds: Rounds | None = None
     if isinstance(settings, GRPOTrain):
         verifier = configured_verifier(context.config, settings.reward)
         found = {pivot.candidate.id: pivot.found for pivot in pivots}
-        source = PivotGroups(engine, renderer, verifier, candidates, settings, seed, found)
+        source = pool = PivotGroups(engine, renderer, verifier, candidates, settings, seed, found)
+        rounds = configured_rounds(context, arm, seed, policy, pool, settings)
     else:
         source = EpisodeGroups(engine, renderer, context.config.source, candidates, settings, seed)
     shared: PolicyGradient = settings
     optimiser = Optimiser(policy, shared.optimiser, shared.steps * shared.updates_per_step)
-    return train_policy_gradient(
-        policy, optimiser, source, shared, context.config.compute.row_tokens, checkpoints, on_step
+    progress = train_policy_gradient(
+        policy, optimiser, source, shared, context.config.compute.row_tokens, checkpoints, on_step, rounds
     )
+    if rounds is not None:
+        rounds.publish(progress, context.path(Path("reports/train") / f"{arm}-{seed}" / "rounds"))
+    return progress
 
 
 def _final(progress: Progress) -> dict[str, float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pivotrl_core.engines.protocol import TokenCount
 from pivotrl_core.files import file_digest, read_json, write_json
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.saving import load_tensors, save_tensors
@@ -29,12 +31,25 @@ MAX_OVERHEAD = 20.0  # by the clock, a save of s seconds is followed by at least
 
 @dataclass(slots=True)
 class Progress:
-    """Where a training stands: the next step, metrics lines so far, counters for the cost account, and its source."""
+    """Where a training stands: the next step, metrics lines so far, counters for the cost account, and its source.
+
+    `rounds` are the times that it profiled again, each with its step, reason, size of its pool and digest.
+    """
 
     step: int = 0
     lines: list[dict[str, Any]] = field(default_factory=list)
     counters: dict[str, float] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+
+    def add_cost(self, tokens: TokenCount) -> None:
+        """Count what was sampled."""
+        for name, value in (
+            ("rollout_turns", tokens.turns),
+            ("generated_tokens", tokens.generated),
+            ("prefilled_tokens", tokens.prefilled),
+        ):
+            self.counters[name] = self.counters.get(name, 0) + value
 
 
 class Checkpoints:
@@ -67,6 +82,7 @@ class Checkpoints:
                 "lines": progress.lines,
                 "counters": progress.counters,
                 "source": progress.source,
+                "rounds": progress.rounds,
                 "state": file_digest(target / "state.safetensors"),
             },
         )
@@ -75,18 +91,24 @@ class Checkpoints:
         self._saved = time.monotonic()
         self._pause = max(MIN_SECONDS, MAX_OVERHEAD * (self._saved - begun))
 
-    def restore(self, optimiser: Optimiser) -> Progress:
-        """Load the newest whole checkpoint into the optimiser's policy; a fresh start where there is none."""
+    def restore(self, optimiser: Optimiser, check: Callable[[Progress], None] | None = None) -> Progress:
+        """Load the newest whole checkpoint into the optimiser's policy; a fresh start where there is none.
+
+        `check` raises ValueError or OSError where what a checkpoint needs beside it is not whole.
+        """
         for folder in reversed(self._all()):
             try:
                 manifest = read_json(folder / "manifest.json")
                 if file_digest(folder / "state.safetensors") != manifest["state"]:
                     raise ValueError("state.safetensors does not match its manifest")
+                progress = Progress(*(manifest[name] for name in ("step", "lines", "counters", "source", "rounds")))
+                if check is not None:
+                    check(progress)
                 _load(optimiser, load_tensors(folder / "state.safetensors"))
             except (OSError, ValueError, KeyError) as error:
                 log.warning("checkpoint %s is damaged (%s); taking the one before it", folder.name, error)
                 continue
-            return Progress(manifest["step"], manifest["lines"], manifest["counters"], manifest["source"])
+            return progress
         return Progress()
 
     def clear(self) -> None:

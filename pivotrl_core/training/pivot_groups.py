@@ -46,6 +46,12 @@ class PivotGroups:
         self.order = PivotOrder(len(pool), seed, config.rest_passes)
         self.found = found if found is not None and config.replay else {}
 
+    def renew(self, pool: Sequence[Candidate], found: Mapping[str, Sequence[tuple[int, ...]]]) -> None:
+        """Train on another pool from now on. Passes go on counting, so that none has the order of an earlier one."""
+        self.pool = pool
+        self.order = PivotOrder(len(pool), self.seed, self.config.rest_passes, self.order.passes)
+        self.found = found if self.config.replay else {}
+
     @property
     def count(self) -> TokenCount:
         """Tokens sampled so far."""

@@ -117,6 +117,11 @@ class TrainablePolicy:
                 self._reference = inner_model(load_policy(self.pi_0, self.base, self.compute).model)
             yield self._reference
 
+    def anchor_to(self, folder: Path) -> None:
+        """Let the policy in `folder` be pi_0 from now on."""
+        self.pi_0 = folder
+        self._reference = None
+
     def gradients(self, loss: Tensor) -> list[Tensor | None]:
         """Gradient of each trained parameter. Several threads may compute theirs at once: nothing is added up yet."""
         return list(torch.autograd.grad(loss, self.trained, allow_unused=True))

@@ -11,7 +11,7 @@ Bookkeeping (rewards, advantages, weights) stays on the CPU; each row goes to th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.groups import Group, Member, padded_lines, split_rows
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
+from pivotrl_core.training.rounds import Rounds
 from pivotrl_core.training.scoring import logprobs_of_rows, score_row
 
 IDLE_LIMIT = 10  # steps in a row without one group that teaches anything
@@ -112,30 +113,31 @@ def train_policy_gradient(
     row_tokens: int,
     checkpoints: Checkpoints,
     on_step: Callable[[Progress, dict[str, float]], None],
+    rounds: Rounds | None = None,
 ) -> Progress:
     """Train to `config.steps`, from the newest checkpoint on; shorter where nothing more would change the policy.
+
+    With `rounds`, the policy profiles again where training saturates. A checkpoint is taken before that, as it is long.
 
     Raises:
         TrainingError: the pool never taught this policy anything, or a number is not finite.
     """
-    progress = checkpoints.restore(optimiser)
+    progress = checkpoints.restore(optimiser, rounds.check if rounds is not None else None)
+    if rounds is not None:
+        rounds.resume(progress)
     source.resume(progress.source)
-    while progress.step < config.steps:
-        before = (source.count.turns, source.count.generated, source.count.prefilled)
+    while progress.step < config.steps and (rounds is None or rounds.go_on(progress)):
+        before = replace(source.count)
         metrics = train_step(policy, optimiser, source.groups(progress.step), config, row_tokens, progress)
-        for name, start, end in zip(
-            ("rollout_turns", "generated_tokens", "prefilled_tokens"),
-            before,
-            (source.count.turns, source.count.generated, source.count.prefilled),
-            strict=True,
-        ):
-            progress.counters[name] = progress.counters.get(name, 0) + end - start
-        on_step(progress, metrics)
+        progress.add_cost(source.count.since(before))
+        on_step(progress, metrics if rounds is None else metrics | rounds.metrics(progress))
         progress.source = source.state()
         progress.step += 1
-        if progress.counters.get("idle_steps", 0) >= IDLE_LIMIT and not _is_regularised(config):
+        saturated = rounds is not None and rounds.due(progress) is not None
+        idle = progress.counters.get("idle_steps", 0) >= IDLE_LIMIT
+        if idle and not saturated and not _is_regularised(config):
             break  # the policy has mastered this pool: what it learned stands, and more steps would change nothing
-        if checkpoints.due(progress.step, config.checkpoint_every) and progress.step < config.steps:
+        if (saturated or checkpoints.due(progress.step, config.checkpoint_every)) and progress.step < config.steps:
             checkpoints.save(optimiser, progress)
     return progress
 

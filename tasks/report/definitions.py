@@ -36,7 +36,7 @@ PROFILE = (
     Definition("profile/all_zero_share", "share of candidates with mu = 0", "share", "below 0.4"),
     Definition("profile/all_one_share", "share of candidates with mu = 1", "share", "below 0.5"),
     Definition("profile/mixed_share", "share of candidates with 0 < mu < 1, so sigma^2 > 0", "share", "above 0.3"),
-    Definition("profile/saved_share", "samples that curtailment left out, of K a candidate", "share", "-"),
+    Definition("profile/saved_share", "samples that curtailment or staging left out, of K a candidate", "share", "-"),
     Definition("profile/censored_share", "share of candidates with fewer than K samples", "share", "-"),
     Definition("profile/malformed_share", "share of samples that are no well-formed action", "share", "below 0.2"),
     Definition("profile/cut_off_share", "share of samples that reached the token limit", "share", "below 0.1"),
@@ -89,6 +89,16 @@ TRAIN = (
         "-",
         "SFT: falls",
     ),
+    Definition("train/round", "times that the policy has profiled again so far", "count", "-"),
+    Definition(
+        "train/reprofiled_<reason>",
+        "1 at the first step after profiling again, by the reason for it: zero_variance, reward_flat or spread_flat",
+        "-",
+        "-",
+    ),
+    Definition(
+        "train/round_pool_size", "candidates in the pool that was selected then", "count", "at least 8 a step's prompts"
+    ),
     Definition("train/grad_norm", "norm of the gradient before clipping", "-", "no spikes"),
 )
 EVAL = (
@@ -123,9 +133,10 @@ COST = (
     Definition("cost/prefilled_tokens", "prompt tokens computed for sampling", "tokens", "-"),
     Definition("cost/trained_tokens", "tokens of all training passes: nodes of the packed rows, states included, each "
                "shared prefix once", "tokens", "-"),
-    Definition("cost/profiling_turns", "rollout turns of the profile that the pool was selected from", "turns",
+    Definition("cost/reprofiling_turns", "those of a training's rollout turns that profiled again", "turns", "-"),
+    Definition("cost/profiling_turns", "rollout turns of the profiles that pools were selected from", "turns",
                "counted in every total"),
-    Definition("cost/training_turns", "rollout turns of the arm's own training", "turns", "-"),
+    Definition("cost/training_turns", "rollout turns of the arm's own training, without profiling again", "turns", "-"),
     Definition("cost/start_turns", "rollout turns of training the policy that the arm starts from", "turns",
                "counted in every total"),
 )  # fmt: skip
