@@ -16,9 +16,7 @@ from pivotrl_core.pivots.reprofiling import Saturation, SaturationRule, StepSign
 EQUAL, REWARD, SPREAD = Saturation.EQUAL_GROUPS, Saturation.REWARD, Saturation.SPREAD
 
 
-def signals(
-    rewards: Sequence[float], spreads: Sequence[float] = (), shares: Sequence[float] = ()
-) -> list[StepSignal]:
+def signals(rewards: Sequence[float], spreads: Sequence[float] = (), shares: Sequence[float] = ()) -> list[StepSignal]:
     count = len(rewards)
     return [
         StepSignal(*line)
