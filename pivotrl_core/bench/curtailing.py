@@ -3,6 +3,9 @@
 Three times: on simulated candidates of every difficulty, on the rollouts of a real profile where there is one, and
 on the embedded model, where what it saves is measured in time. Given the same samples, decisions are equal by
 construction; on the model, samples that are drawn in another batch may differ at near-ties, which then counts.
+
+Beside it the approximate kind, staged profiling, for some errors: on candidates simulated after a real profile, and on
+those of the real profile. There the decisions that change are what is measured.
 """
 
 from __future__ import annotations
@@ -20,14 +23,18 @@ from pivotrl_core.bench.desk_profile import DeskProfile, ProfilePlan
 from pivotrl_core.bench.measuring import Bench, Side, measure
 from pivotrl_core.bench.records import Comparison, compare, skip
 from pivotrl_core.engines.protocol import SamplingConfig
-from pivotrl_core.pivots.curtailment import Curtailment
+from pivotrl_core.pivots.curtailment import Curtailment, StoppingRule
 from pivotrl_core.pivots.profile_record import mean_and_variance
 from pivotrl_core.pivots.profiling import by_candidate, read_rollouts
 from pivotrl_core.pivots.selection import Bootstrap, CountRule, Pivots, keeps
+from pivotrl_core.pivots.staging import Staging
 
 PAPER: tuple[CountRule, ...] = (Pivots(0.6),)
 GRID: tuple[CountRule, ...] = (Pivots(0.4), Pivots(0.6), Pivots(0.8, inclusive=True), Bootstrap(0.6, 0.8))
 DOMAIN = "any"  # no rule here asks for it
+ERRORS = (0.01, 0.05, 0.1, 0.2)
+# Candidates of the help desk by their successes among 16 samples of its base policy (lab log, 2026-12-01).
+HELP_DESK = (8, 7, 7, 19, 5, 17, 10, 14, 6, 8, 10, 2, 8, 9, 22, 35, 51)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +57,11 @@ class CurtailBench(Bench):
     rounds: int = 3
 
     def run(self) -> Iterator[Comparison]:
-        """All three, the first two for the paper's rule alone and for several rules at once."""
+        """All three, the first two for the paper's rule alone and for several rules at once; and staged profiling."""
         for rules in (PAPER, GRID):
             yield self._streams("simulated", simulate(self.simulated, self.samples), rules)
+        desk = simulate_like(HELP_DESK, self.simulated, self.samples)
+        yield from (self._staged("simulated after the help desk", desk, error) for error in ERRORS)
         yield from self._real()
         if self.candidates:
             yield self._timed()
@@ -64,7 +73,8 @@ class CurtailBench(Bench):
             reason = f"{self.rollouts} is of a profile that was curtailed itself"
         if reason:
             return [skip("curtail", "full-k", {"candidates": "a real profile"}, reason)]
-        return [self._streams("a real profile", streams, rules) for rules in (PAPER, GRID)]
+        exact = [self._streams("a real profile", streams, rules) for rules in (PAPER, GRID)]
+        return [*exact, *(self._staged("a real profile", streams, error) for error in ERRORS)]
 
     def _streams(self, source: str, streams: Sequence[Sequence[bool]], rules: Sequence[CountRule]) -> Comparison:
         """What is saved of given samples, and how many decisions it changes."""
@@ -79,6 +89,25 @@ class CurtailBench(Bench):
         setting = {
             "candidates": source, "count": len(streams), "group_size": max(map(len, streams)),
             "rules": [repr(rule) for rule in rules],
+        }  # fmt: skip
+        saved = 1 - sum(drawn) / sum(map(len, streams))
+        return Comparison("curtail", "full-k", setting, changed_decisions=changed, saved_share=saved)
+
+    def _staged(self, source: str, streams: Sequence[Sequence[bool]], error: float) -> Comparison:
+        """What waves of a quarter and a half of the samples save for the paper's rule, and what they change."""
+        samples = len(streams[0])
+        waves = tuple(sorted({max(1, samples // 4), max(1, samples // 2)}))
+        plan = Staging({repr(rule): keeps(rule) for rule in PAPER}, samples, waves, error)
+        drawn = [draw(stream, plan) for stream in streams]
+        changed = 0
+        for stream, count in zip(streams, drawn, strict=True):
+            decided = plan.decided(DOMAIN, count, sum(stream[:count])) if count < samples else {}
+            changed += sum(
+                decided[repr(rule)] != keeps(rule)(DOMAIN, samples, sum(stream)) for rule in PAPER if decided
+            )
+        setting = {
+            "candidates": source, "count": len(streams), "group_size": samples, "rules": [repr(rule) for rule in PAPER],
+            "waves": list(waves), "error": error,
         }  # fmt: skip
         saved = 1 - sum(drawn) / sum(map(len, streams))
         return Comparison("curtail", "full-k", setting, changed_decisions=changed, saved_share=saved)
@@ -112,6 +141,21 @@ def simulate(count: int, samples: int, seed: int = 0) -> list[list[bool]]:
     return [[source.random() < rate for _ in range(samples)] for rate in rates]
 
 
+def simulate_like(counts: Sequence[int], count: int, samples: int, seed: int = 0) -> list[list[bool]]:
+    """Successes and failures of candidates whose rates are spread as those of a real profile may be.
+
+    Args:
+        counts: real candidates by their successes s of K; the rate of one is drawn from Beta(s + 1/2, K - s + 1/2).
+        count: candidates to simulate.
+        samples: of each.
+        seed: of the simulation.
+    """
+    source, k = random.Random(seed), len(counts) - 1
+    successes = source.choices(range(k + 1), weights=counts, k=count)
+    rates = [source.betavariate(s + 0.5, k - s + 0.5) for s in successes]
+    return [[source.random() < rate for _ in range(samples)] for rate in rates]
+
+
 def real_streams(path: Path) -> list[list[bool]]:
     """Successes and failures of each candidate of a profile, in the order of its samples."""
     rollouts = read_rollouts(path)
@@ -121,7 +165,11 @@ def real_streams(path: Path) -> list[list[bool]]:
 
 def curtailed(stream: Sequence[bool], rules: Sequence[CountRule]) -> int:
     """How many samples of a stream are drawn."""
-    plan = Curtailment({repr(rule): keeps(rule) for rule in rules}, len(stream))
+    return draw(stream, Curtailment({repr(rule): keeps(rule) for rule in rules}, len(stream)))
+
+
+def draw(stream: Sequence[bool], plan: StoppingRule) -> int:
+    """How many samples of a stream a plan draws."""
     count = 0
     while more := plan.needed(DOMAIN, count, sum(stream[:count])):
         count += more

@@ -142,8 +142,11 @@ def test_curtail_changes_no_decision(tiny_llama: Path, tmp_path: Path) -> None:
     sizes = {"samples": 8, "max_tokens": 3, "simulated": 200, "candidates": 3, "rounds": 1}
     told = list(CurtailBench(**given(tiny_llama), **sizes, rollouts=tmp_path / "rollouts.parquet").run())
     decided = {"changed_decisions", "saved_share"}
-    assert keys(told) == [*[("full-k", decided)] * 4, ("full-k", RATIOS | decided)]
-    assert [one.changed_decisions for one in told] == [0] * 5
+    assert keys(told) == [*[("full-k", decided)] * 12, ("full-k", RATIOS | decided)]
+    exact, staged = ([one for one in told if ("error" in one.setting) == is_staged] for is_staged in (False, True))
+    assert [one.changed_decisions for one in exact] == [0] * 5
+    assert [one.setting["error"] for one in staged] == [0.01, 0.05, 0.1, 0.2] * 2
+    assert all((one.changed_decisions or 0) <= one.setting["error"] * one.setting["count"] for one in staged)
     assert told[0].saved_share is not None
     assert told[0].saved_share > 0.05
     write_rollouts(tmp_path / "short.parquet", rollouts[1:])

@@ -164,10 +164,11 @@ def with_profile(chain: Path, model: Path, root: Path, profile: dict[str, Any], 
     return StageContext(config, root, root / "scratch", root / "store", root / "cache", root)
 
 
-def test_a_curtailed_profile_says_what_it_left_out_and_serves_the_rules_it_was_made_for(
-    chain: Path, tiny_llama: Path, tmp_path: Path
+@pytest.mark.parametrize("how", [{"curtail": True}, {"staged": {"waves": [1]}}], ids=["curtailed", "staged"])
+def test_a_shortened_profile_says_what_it_left_out_and_serves_the_rules_it_was_made_for(
+    how: dict[str, Any], chain: Path, tiny_llama: Path, tmp_path: Path
 ) -> None:
-    curtailed = {"curtail": True, "decides_for": [{"rule": "all"}]}
+    curtailed = {**how, "decides_for": [{"rule": "all"}]}
     context = with_profile(chain, tiny_llama, tmp_path / "a", curtailed, rule="all")
     run_profile(context, "base", "models/base")
     run_select(context, "other", "other", "base")
