@@ -6,7 +6,7 @@ The stages as they are, on a tiny model; the verifier pays for a letter, since s
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from pivotrl_core.stages.train import run_train
 from pivotrl_core.stages.warmup import run_warmup
 from tests.toy_training import LetterVerifier, pull_toys, toy_trajectories
 
-pytestmark = pytest.mark.usefixtures("deterministic", "a_letter_pays")
+pytestmark = pytest.mark.usefixtures("deterministic")
 
 STEPS, PROMPTS, GROUP, SAMPLES, CANDIDATES = 6, 2, 4, 4, 10
 TRAIN = {
@@ -40,10 +40,12 @@ TRAIN = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def a_letter_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    for stage in (profile_stage, train_stage):
-        monkeypatch.setattr(stage, "configured_verifier", lambda *_: LetterVerifier())
+@pytest.fixture(scope="module")
+def a_letter_pays() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for stage in (profile_stage, train_stage):
+            patch.setattr(stage, "configured_verifier", lambda *_: LetterVerifier())
+        yield
 
 
 def configuration(model: Path, rule: dict[str, Any], **train: Any) -> Config:
@@ -101,11 +103,8 @@ def killed(context: StageContext, stop: Stop) -> None:
 
 
 @pytest.fixture(scope="module")
-def prepared(tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> StageContext:
-    root = tmp_path_factory.mktemp("prepared")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profile_stage, "configured_verifier", lambda *_: LetterVerifier())
-        return prepare(tiny_llama, root, configuration(tiny_llama, PIVOTS))
+def prepared(a_letter_pays: None, tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> StageContext:
+    return prepare(tiny_llama, tmp_path_factory.mktemp("prepared"), configuration(tiny_llama, PIVOTS))
 
 
 def copy(prepared: StageContext, root: Path, config: Config | None = None) -> StageContext:
@@ -115,9 +114,9 @@ def copy(prepared: StageContext, root: Path, config: Config | None = None) -> St
     )
 
 
-@pytest.fixture
-def undisturbed(prepared: StageContext, tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    context = copy(prepared, tmp_path / "undisturbed")
+@pytest.fixture(scope="module")
+def undisturbed(prepared: StageContext, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    context = copy(prepared, tmp_path_factory.mktemp("undisturbed") / "checkout")
     return context.root, train(context)
 
 

@@ -136,6 +136,10 @@ def test_profiling_and_the_start_policy_are_paid_for():
     assert cost["random"]["rollout_turns"] == 64
     assert cost["two"]["rollout_turns"] == 64 + 5 + 900
     assert (cost["two"]["profiling_turns"], cost["two"]["start_turns"]) == (900, 5)
+    trains["two-0"] = {"metrics": {"cost/rollout_turns": 64 + 300, "cost/reprofiling_turns": 300}}  # profiled again
+    again = cost_by_arm(["two"], selects, trains, profiles, graph)["two"]
+    assert again["rollout_turns"] == 64 + 300 + 5 + 900
+    assert (again["profiling_turns"], again["start_turns"], again["training_turns"]) == (300 + 900, 5, 64)
     trains["random-0"] |= {"replay": True}  # trains on what the profile found
     assert cost_by_arm(["random"], selects, trains, profiles, graph)["random"]["rollout_turns"] == 64 + 800
 
