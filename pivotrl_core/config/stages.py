@@ -118,7 +118,8 @@ class ProfileConfig(Section):
         if self.curtail and self.staged is not None:
             raise ValueError("curtail is exact and staged is not; choose one")
         if self.is_shortened and not self.decides_for:
-            raise ValueError("curtail and staged need decides_for: the rules that candidates are decided for")
+            key = "curtail" if self.curtail else "staged"
+            raise ValueError(f"{key} needs decides_for: the rules whose decisions are asked for")
         if self.staged is not None and self.staged.waves[-1] >= self.samples:
             raise ValueError(f"staged.waves: the last wave is always that of all {self.samples} samples; name fewer")
         if any(isinstance(rule, AdaptiveEtaRule) for rule in self.decides_for):

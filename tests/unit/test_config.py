@@ -247,6 +247,7 @@ def test_an_arm_that_starts_from_another_has_a_profile_and_a_pool_of_each_seed()
     }
     assert graph["trains"]["sft-pivotrl-1"] == {
         "arm": "sft-pivotrl", "seed": 1, "start": "models/sft/1", "pool": "sft-pivotrl-1",
+        "turns": "data/pools/sft-pivotrl-1", "sampling": "arms.sft-pivotrl.train",
     }  # fmt: skip
     assert list(graph["evaluates"]) == ["base-0", "base-1", "sft-0", "sft-1", "sft-pivotrl-0", "sft-pivotrl-1"]
 

@@ -117,12 +117,14 @@ def test_rules_of_the_profile_take_its_decisions_and_others_refuse_it() -> None:
 def test_the_configuration_says_waves_and_error_and_for_which_rules() -> None:
     plain = {"samples": 16, "decides_for": [{"rule": "pivots", "lambda_diff": 0.6}]}
     plan = curtailment(ProfileConfig.model_validate({**plain, "staged": {"waves": [4, 8], "error": 0.1}}))
-    assert plan == staging([Pivots(0.6)], 16, (4, 8), 0.1)
+    assert isinstance(plan, Staging)
+    assert (plan.k, plan.identity) == (16, [[repr(Pivots(0.6))], [4, 8], 0.1])
+    assert plan.needed("tool", 0, 0) == 4
     for wrong, fault in (
         ({"staged": {"waves": [8, 4]}}, "each more than the one before"),
         ({"staged": {"waves": [4, 16]}}, "the last wave is always that of all 16"),
         ({"staged": {}, "curtail": True}, "choose one"),
-        ({"staged": {}, "decides_for": []}, "need decides_for"),
+        ({"staged": {}, "decides_for": []}, "staged needs decides_for"),
     ):
         with pytest.raises(ValidationError, match=fault):
             ProfileConfig.model_validate({**plain, **wrong})
