@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.model import compute_dtype, load_policy, prepare_torch
-from pivotrl_core.engines.protocol import SamplingConfig
+from pivotrl_core.engines.model import compute_dtype, load_policy, load_tokenizer, prepare_torch
+from pivotrl_core.engines.protocol import Engine, SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distinct_successes, write_rollouts
 from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.engine import engine_kind, samples_elsewhere, server_engine
 from pivotrl_core.stages.models import policy_digest
 from pivotrl_core.stages.rules import check_domains, curtailment
 from pivotrl_core.stages.verification import configured_verifier
@@ -31,7 +33,6 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
             raise DataError(f"none of {len(candidates)} candidates is in the training split; lower data.*_share")
         for at, rule in enumerate(config.profile.decides_for):
             check_domains(rule, (candidate.domain for candidate in own), f"profile.decides_for.{at}")
-        profiler = _profiler(context, context.path(policy_folder))
         metrics = MetricsFile(out / "metrics.jsonl", [])
 
         def on_block(index: int, of: int, rollouts: list[Rollout]) -> None:
@@ -39,7 +40,8 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
             metrics.append(index, {"profile/block_reward_mean": mean})
             print(f"profile block {index + 1}/{of}: {len(rollouts)} samples, mean reward {mean:.3f}", flush=True)
 
-        groups, cost = profiler.profile(own, on_block)
+        with _sampler(context, policy_folder) as (engine, renderer):
+            groups, cost = _profiler(context, policy_folder, engine, renderer).profile(own, on_block)
         threshold = config.profile.success_threshold
         rows = [
             ProfileRow(
@@ -52,27 +54,39 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
         write_profile(out / "profile.parquet", rows)
         write_report(
             out / "report.json", "profile", _metrics(rows, groups, cost), candidates=len(own), kinds=_kinds(own),
-            dtype=compute_dtype(config.compute),
+            dtype=compute_dtype(config.compute), engine=engine_kind(context, "profile"),
         )  # fmt: skip
         print(f"blocks: {cost.computed_blocks} computed, {cost.stored_blocks} found stored", flush=True)
         if cost.topped_up:
             print(f"{cost.topped_up} candidates had samples and drew more, for profile.decides_for", flush=True)
 
 
-def _profiler(context: StageContext, folder: Path) -> Profiler:
+@contextmanager
+def _sampler(context: StageContext, policy: str) -> Iterator[tuple[Engine, ChatRenderer]]:
+    """What samples from the policy in a folder, and the renderer of its tokenizer."""
+    config, folder, base = context.config, context.path(policy), context.path(BASE)
+    if samples_elsewhere(context, "profile"):
+        renderer = ChatRenderer(load_tokenizer(folder, base), config.data.tool_format)
+        with server_engine(context, "profile", policy, renderer) as engine:
+            yield engine, renderer
+        return
+    loaded = load_policy(folder, base, config.compute)
+    renderer = ChatRenderer(loaded.tokenizer, config.data.tool_format)
+    yield TransformersEngine(loaded.model, [renderer.eos_id], lanes=config.compute.lane_plan), renderer
+
+
+def _profiler(context: StageContext, policy: str, engine: Engine, renderer: ChatRenderer) -> Profiler:
     config, compute = context.config, context.config.compute
-    base = context.path(BASE)
-    policy = load_policy(folder, base, compute)
-    renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
+    digest = policy_digest(context.path(policy), context.path(BASE))
     return Profiler(
-        TransformersEngine(policy.model, [renderer.eos_id], lanes=compute.lane_plan),
+        engine,
         renderer,
         configured_verifier(config),
         SamplingConfig(config.profile.temperature, config.profile.max_tokens),
         config.profile.samples,
         0,
         # Another dtype or number of threads a lane may change a sample at a near-tie: its blocks are others.
-        content_id([policy_digest(folder, base), compute.device, compute_dtype(compute), compute.threads_per_lane]),
+        content_id([digest, compute.device, compute_dtype(compute), compute.threads_per_lane]),
         context.store / "profile-blocks",
         config.profile.block_trajectories,
         config.profile.success_threshold,
