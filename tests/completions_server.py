@@ -1,7 +1,7 @@
 """A real HTTP server of OpenAI's completions route around the embedded engine, which can be told to fail.
 
-It also knows vLLM's routes that renew weights. As a program (`python -m tests.completions_server ... --model FOLDER`) it
-takes vLLM's arguments, so that an environment whose interpreter runs it can stand where one with vLLM would.
+It also knows vLLM's routes that renew weights. As a program (`python -m tests.completions_server --model FOLDER ...`)
+it takes vLLM's arguments, so that an environment whose interpreter runs it can stand where one with vLLM would.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class CompletionsServer(ThreadingHTTPServer):
     """Serves one policy.
 
     Attributes:
-        faults: what happens to coming completions, in order: a status (`503`, or `429:SECONDS` with Retry-After), `drop`
-            (the connection ends without an answer), `slow`, `ok`; none left: all is well.
+        faults: what happens to coming completions, in order: a status (`503`, or `429:SECONDS` with Retry-After),
+            `drop` (the connection ends without an answer), `slow`, `ok`; none left: `always`.
         ids: whether answers carry token ids; without, unknown fields are refused, as OpenAI's own servers do.
         tempered: whether log-probabilities are those after temperature.
         asked: bodies of all completions, in the order of their coming; `busiest`: most that were there at once.
@@ -83,7 +83,7 @@ class CompletionsServer(ThreadingHTTPServer):
         sampling = SamplingConfig(body["temperature"], body["max_tokens"])
         with self._sampling:
             engine = self._engine(body["model"])
-            ((sample,),) = engine.sample([Request("r", prompt, (body["seed"],))], sampling)
+            ((sample,),) = engine.sample([Request("r", prompt, (body.get("seed", 0),))], sampling)
             top = self._likeliest(engine.model, prompt, body["temperature"])
         ended = sample.finish is FinishReason.STOP
         tokenizer = self.policy.tokenizer

@@ -6,6 +6,7 @@ machine's users: completions ask for a key that is made for each start, the rout
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import socket
@@ -147,6 +148,9 @@ def _environment(serving: Serving, settings: VLLMEngineConfig, python: Path, key
         "VLLM_SERVER_DEV_MODE": "1",  # routes that renew weights and clear the prefix cache
         "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
         "HF_HUB_OFFLINE": "1",  # it is given a folder
+        # A busy machine is no reason for it to give up on itself: our own limits are these.
+        "VLLM_ENGINE_READY_TIMEOUT_S": str(math.ceil(settings.start_seconds)),
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": str(math.ceil(settings.request_seconds)),
     }
     if not serving.gpu:
         own |= {
@@ -154,6 +158,7 @@ def _environment(serving: Serving, settings: VLLMEngineConfig, python: Path, key
             "VLLM_CPU_KVCACHE_SPACE": str(settings.cache_gib),
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "VLLM_CPU_NUM_OF_RESERVED_CPU": "0",
+            "TORCH_COMPILE_DISABLE": "1",  # its first request would wait for a compiler, to save a moment of sampling
         }
     return own
 

@@ -1,8 +1,8 @@
 """The gap between the engine that samples and the trainer: two programs' log-probabilities of the same tokens.
 
 With d = log pi_trainer(token) - log pi_engine(token), both at the weights that sampled: 0 but for rounding where the
-two agree. Stale weights, a forgotten temperature or a cache of old keys and values show here first. The KL divergence from
-the engine's distribution to the trainer's is estimated by exp(d) - 1 - d (k3), whose every term is at least 0.
+two agree. Stale weights, a forgotten temperature or a cache of old keys and values show here first. The KL divergence
+from the engine's distribution to the trainer's is estimated by exp(d) - 1 - d (k3), whose every term is at least 0.
 
 Invariant: the records of micro-batches add up to the batch's.
 """
@@ -86,6 +86,6 @@ def check_mismatch(record: MismatchRecord, limit: float | None) -> None:
     raise TrainingError(
         f"engine and trainer differ by {record.abs_mean:.3f} nats a token (mean of {record.tokens:.0f}; the largest is "
         f"{record.abs_max:.3f}), above train.mismatch_limit = {limit}: the engine samples from other weights or at "
-        "another temperature than the trainer's. Mend that; where it is rounding (low precision, a mixture of experts), "
-        "raise the limit and set train.truncation_cap"
+        "another temperature than the trainer's. Mend that; where it is rounding (low precision, a mixture of "
+        "experts), raise the limit and set train.truncation_cap"
     )

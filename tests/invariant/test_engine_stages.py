@@ -93,11 +93,11 @@ def test_a_profile_through_servers_is_the_embedded_one(
 def test_servers_that_serve_another_policy_are_not_asked(
     checkout: Path, tiny_llama: Path, server: CompletionsServer
 ) -> None:
+    other = context(checkout, tiny_llama, engine=openai(server, serves="models/all-turns/0"))
     with pytest.raises(ConfigError, match=r"engine\.serves: .* this is models/base; leave 'profile' out"):
-        other = openai(server, serves="models/all-turns/0")
-        run_profile(context(checkout, tiny_llama, engine=other), "base", "models/base")
+        run_profile(other, "base", "models/base")
+    own = context(checkout, tiny_llama, engine=openai(server, stages=["evaluate"]))
     with pytest.raises(ConfigError, match=r"serve models/base, and this is models/all-turns/0"):
-        own = context(checkout, tiny_llama, engine=openai(server, stages=["evaluate"]))
         run_evaluate(own, "all-turns", 0, "models/all-turns/0")
     assert server.asked == []
 
@@ -111,7 +111,10 @@ def test_evaluation_through_servers_scores_alike_with_ids_and_with_texts(
     run_evaluate(own, "base", 0, "models/base")
     files = [root / "reports/evaluate/base-0" for root in (checkout, embedded)]
     items = [
-        [(row["item_id"], row["score"], row["extracted"]) for row in records(read_table(one / "items.parquet", "items"))]
+        [
+            (row["item_id"], row["score"], row["extracted"])
+            for row in records(read_table(one / "items.parquet", "items"))
+        ]
         for one in files
     ]
     assert items[0] == items[1]

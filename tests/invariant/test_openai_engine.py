@@ -1,6 +1,6 @@
 """Sampling over HTTP: what a server draws is what the embedded engine draws, whatever fails on the way.
 
-The server is a real one around the embedded engine (tests/completions_server.py), so that equal seeds are equal samples.
+The server is a real one around the embedded engine (tests/completions_server.py): equal seeds are equal samples.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_samples_and_their_log_probabilities_are_the_servers(policy: Policy, ser
         count = replace(engine.count)
     expected = embedded(policy, asked)
     assert drawn(found) == drawn(expected)
-    for ours, theirs in zip(sum(found, []), sum(expected, []), strict=True):
+    for ours, theirs in zip(chain(*found), chain(*expected), strict=True):
         assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
     assert count.turns == 15
     assert count.generated == sum(len(one.ids) for group in found for one in group)
@@ -215,7 +216,7 @@ def test_a_server_without_token_ids_serves_evaluation_alone(policy: Policy, serv
     texts = TextReading(policy.tokenizer.eos_token, renderer.encode)
     with engine_on(policy, server, texts=texts) as engine:
         found = engine.sample(requests(*FIRST, seeds=2), TURNS)
-    for one, theirs in zip(sum(found, []), sum(embedded(policy, requests(*FIRST, seeds=2)), []), strict=True):
+    for one, theirs in zip(chain(*found), chain(*embedded(policy, requests(*FIRST, seeds=2))), strict=True):
         ended = theirs.finish is FinishReason.STOP
         text = policy.tokenizer.decode(theirs.ids, skip_special_tokens=True)
         assert renderer.decode(one.ids[:-1] if ended else one.ids) == text

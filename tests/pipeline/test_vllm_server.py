@@ -1,4 +1,4 @@
-"""A server of our own is up for its block and gone after it, however it or we end; its failures are told with its log."""
+"""A server of our own is up for its block and gone after it, however it or we end; failures are told with its log."""
 
 from __future__ import annotations
 
