@@ -28,7 +28,8 @@ class CompletionsServer(ThreadingHTTPServer):
 
     Attributes:
         faults: what happens to coming completions, in order: a status (`503`, or `429:SECONDS` with Retry-After),
-            `drop` (the connection ends without an answer), `slow`, `ok`; none left: `always`.
+            `drop` (the connection ends without an answer), `slow`, `stuck` (until the server ends), `ok`; none left:
+            `always`.
         ids: whether answers carry token ids; without, unknown fields are refused, as OpenAI's own servers do.
         tempered: whether log-probabilities are those after temperature.
         asked: bodies of all completions, in the order of their coming; `busiest`: most that were there at once.
@@ -47,6 +48,7 @@ class CompletionsServer(ThreadingHTTPServer):
         self.asked: list[dict[str, Any]] = []
         self.calls: list[tuple[str, Any]] = []
         self.busiest = self._busy = 0
+        self.ended = threading.Event()
         self._gate, self._sampling = threading.Lock(), threading.Lock()
 
     @property
@@ -59,6 +61,7 @@ class CompletionsServer(ThreadingHTTPServer):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.ended.set()
         self.shutdown()
         self.server_close()
         self._thread.join()
@@ -167,8 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
-            if fault == "slow":
-                time.sleep(SLOW)
+            if fault in ("slow", "stuck"):
+                self.server.ended.wait(SLOW if fault == "slow" else None)
             elif fault not in ("", "ok"):
                 status, _, wait = fault.partition(":")
                 self._answer(int(status), {"error": f"told to, with {self.headers.get('Authorization')}"}, wait)

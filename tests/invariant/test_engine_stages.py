@@ -42,7 +42,7 @@ def context(root: Path, model: Path, **sections: Any) -> StageContext:
 def embedded(tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which every stage sampled in its own process."""
     root = tmp_path_factory.mktemp("embedded")
-    pull_toys(root, toy_trajectories(8))
+    pull_toys(root, toy_trajectories(20))
     own = context(root, tiny_llama)
     run_warmup(own)
     run_candidates(own)

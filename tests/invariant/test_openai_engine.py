@@ -141,8 +141,8 @@ def test_what_may_pass_is_tried_again(fault: str, policy: Policy, server: Comple
 
 
 def test_a_request_that_takes_too_long_is_tried_again(policy: Policy, server: CompletionsServer) -> None:
-    with engine_on(policy, server, request_seconds=0.7) as engine:
-        server.faults.append("slow")
+    with engine_on(policy, server, request_seconds=2.0) as engine:
+        server.faults.append("stuck")
         found = engine.sample(requests(FIRST[0], seeds=1), TURNS)
     assert drawn(found) == drawn(embedded(policy, requests(FIRST[0], seeds=1)))
     assert len(server.asked) == 2
