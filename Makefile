@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 TORCH_INDEX_URL ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help demo test check ui clean setup setup-dev sandbox
+.PHONY: help demo test check ui vllm clean setup setup-dev sandbox
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -27,8 +27,11 @@ check: ## the checks alone: style, types, import rules, spelling
 ui: setup ## open MLflow on the finished runs
 	@$(BIN)/pivotrl ui
 
+vllm: ## build the environment of vLLM, for engine.kind vllm (GPU wheel or CPU build; 3.4 GB of disk on a CPU)
+	@PYTHON=$(PYTHON) TORCH_INDEX_URL=$(TORCH_INDEX_URL) infra/vllm.sh
+
 clean: ## remove the environment, all results and all state of this checkout (records of runs stay, in git)
-	rm -rf $(VENV) .state data models reports dvc.lock build *.egg-info .dvc/tmp \
+	rm -rf $(VENV) .vllm .state data models reports dvc.lock build *.egg-info .dvc/tmp \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache
 
 setup: $(VENV)/.core sandbox

@@ -15,11 +15,12 @@ from prefect.states import Completed
 from flows.session import Session
 from flows.terminal import LogEcho, say, together
 from pivotrl_core.errors import PivotRLError
+from pivotrl_core.processes import last_lines
 from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
 from tasks.recording import Recording
 from tasks.settings import child_environment
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
-from tasks.supervision import DEFAULT_LIMITS, Limits, StageFailedError, last_lines, run_supervised
+from tasks.supervision import DEFAULT_LIMITS, Limits, StageFailedError, run_supervised
 
 Pull = Callable[[Session], None]
 

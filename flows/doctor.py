@@ -6,14 +6,18 @@ import importlib.util
 import os
 import re
 import shutil
+import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pivotrl_core.errors import PivotRLError
 from tasks.lock import read_holder
-from tasks.settings import find_checkout, find_state
+from tasks.settings import find_checkout, find_state, main_checkout
+
+if TYPE_CHECKING:
+    from pivotrl_core.config.tree import Config
 
 _GIB = 1 << 30
 _PACKAGES = ("torch", "transformers", "peft", "dvc", "prefect", "mlflow", "pandas")
@@ -75,13 +79,15 @@ def _checkout(root: Path) -> list[Check]:
     from pivotrl_core.config.loading import load_config
     from tasks.repository import Repository
 
-    checks = []
+    checks: list[Check] = []
+    config = None
     try:
         config = load_config(root / "params.yaml")
         checks.append(Check("params.yaml", True, f"{len(config.arms)} arms, {len(config.seeds)} seeds"))
         checks.append(_graph(root))
     except PivotRLError as error:
         checks.append(Check("params.yaml", False, str(error), "correct it"))
+    checks.append(_vllm(root, config))
     head = Repository(root).resolve("HEAD")
     checks.append(Check("commit", head is not None, head or "none yet", "git init, and commit once"))
     state = find_state(root)
@@ -93,6 +99,24 @@ def _checkout(root: Path) -> list[Check]:
     checks.append(Check("lock", not busy, str(holder) if busy else "free", "wait for it, or end it", needed=False))
     server = os.environ.get("PREFECT_API_URL", "a server for each command (PREFECT_API_URL is not set)")
     return [*checks, Check("Prefect", True, _shown(server)), Check("MLflow", True, _shown(state.tracking_uri))]
+
+
+def _vllm(root: Path, config: Config | None) -> Check:
+    """Whether a stage could start vLLM; needed only where the parameters ask for it."""
+    from pivotrl_core.config.engine import VLLMEngineConfig
+    from pivotrl_core.engines.vllm_server import vllm_python
+
+    engine = config.engine if config is not None else None
+    asked = isinstance(engine, VLLMEngineConfig)
+    try:
+        python = vllm_python(engine.environment if isinstance(engine, VLLMEngineConfig) else "", main_checkout(root))
+    except PivotRLError as error:
+        return Check("vLLM", False, str(error).partition(";")[0], "make vllm", needed=asked)
+    program = "from importlib.util import find_spec; print(find_spec('vllm') is not None)"
+    answer = subprocess.run([str(python), "-I", "-c", program], capture_output=True, text=True, check=False)
+    good = answer.stdout.strip() == "True"
+    found = f"installed ({python})" if good else f"not in the environment of {python}"
+    return Check("vLLM", good, found, "make vllm", needed=asked)
 
 
 def _graph(root: Path) -> Check:

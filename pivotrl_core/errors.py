@@ -52,6 +52,10 @@ class TrainingError(PivotRLError):
     """Training cannot go on: a non-finite loss, or every group of every batch has zero variance."""
 
 
+class EngineError(PivotRLError):
+    """An engine outside of this process refuses, answers nonsense, or cannot be started. The message says which."""
+
+
 class MeasurementError(PivotRLError):
     """A benchmark cannot be told: a side failed, or the sides did not do the same work."""
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pivotrl_core.errors import ConfigError, TemporaryError
-from tasks.guardian import TIMED_OUT
+from pivotrl_core.guardian import TIMED_OUT
+from pivotrl_core.processes import last_lines
 from tasks.locked import HALF_WRITTEN, LOCK_NAME, LockedStage
 from tasks.supervision import (
     DEFAULT_LIMITS,
@@ -25,7 +26,6 @@ from tasks.supervision import (
     Limits,
     StageFailedError,
     describe_exit,
-    last_lines,
     run_supervised,
 )
 

@@ -16,8 +16,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pivotrl_core.errors import TemporaryError
+from pivotrl_core.processes import end_guarded, last_lines
 from tasks.settings import State
-from tasks.supervision import Limits, end_guarded, last_lines, start_guarded
+from tasks.supervision import Limits, start_guarded
 
 API_VARIABLE = "PREFECT_API_URL"
 

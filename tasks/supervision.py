@@ -1,7 +1,8 @@
 """Running a stage's process: it dies with us, has a real deadline, and its exit code says whether a retry makes sense.
 
 Prefect's own time-outs cannot interrupt a synchronous task and its hooks do not run on SIGKILL, so the work is done in
-a process tree that `tasks/guardian.py` ends. Output goes to a log file as it comes; a failure carries its last lines.
+a process tree that `pivotrl_core/guardian.py` ends. Output goes to a log file as it comes; a failure carries its last
+lines.
 """
 
 from __future__ import annotations
@@ -10,19 +11,17 @@ import math
 import os
 import shutil
 import subprocess
-import sys
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pivotrl_core import processes
 from pivotrl_core.errors import EXIT_CONFIG, EXIT_DATA, EXIT_TEMPORARY, ConfigError, PivotRLError
-from tasks.guardian import TIMED_OUT
+from pivotrl_core.guardian import TIMED_OUT
+from pivotrl_core.processes import end_guarded
 
-GUARDIAN = Path(__file__).with_name("guardian.py")
 STAGE_HOURS = "PIVOTRL_STAGE_HOURS"
-TAIL_LINES = 30
 DISK_FULL = 74
 # What must stay free, in bytes. DVC waits for ever on a full disk, and what tells of the failure needs room too.
 LEAST_FREE = 64 << 20
@@ -112,14 +111,14 @@ def run_supervised(
         try:
             while (code := guardian.poll()) is None:
                 if _is_full(cwd) or _is_full(log.parent):
-                    _end(guardian, limits.grace)
+                    end_guarded(guardian, limits.grace)
                     code = DISK_FULL
                     break
                 if poll is not None:
                     poll()
                 time.sleep(0.05)
         except BaseException:  # also KeyboardInterrupt: whatever takes us out of here ends the tree first
-            _end(guardian, limits.grace)
+            end_guarded(guardian, limits.grace)
             raise
     if poll is not None:
         poll()
@@ -140,39 +139,4 @@ def start_guarded(
         ConfigError: PIVOTRL_STAGE_HOURS is no number of hours.
     """
     deadline = stage_deadline() if limits.deadline is None else limits.deadline
-    guarded = [sys.executable, "-I", str(GUARDIAN), str(deadline), str(limits.grace), *command]
-    return subprocess.Popen(
-        guarded,
-        cwd=cwd,
-        env=dict(environment),
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=output,
-        start_new_session=True,
-    )
-
-
-def end_guarded(guardian: subprocess.Popen[bytes], grace: float = 10.0) -> None:
-    """TERM for the tree, KILL after the grace time, and wait for it."""
-    _end(guardian, grace)
-    if guardian.stdin is not None:
-        guardian.stdin.close()
-
-
-def _end(guardian: subprocess.Popen[bytes], grace: float) -> None:
-    guardian.terminate()
-    try:
-        guardian.wait(grace + 5.0)
-    except subprocess.TimeoutExpired:
-        guardian.kill()
-        guardian.wait()
-
-
-def last_lines(log: Path, count: int = TAIL_LINES) -> list[str]:
-    """The last lines of a log, in a few tens of kilobytes of memory."""
-    if not log.is_file():
-        return []
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 65536))
-        text = file.read().decode("utf-8", "replace")
-    return list(deque((line.rstrip() for line in text.splitlines() if line.strip()), maxlen=count))
+    return processes.start_guarded(command, cwd, environment, output, deadline, limits.grace)

@@ -145,7 +145,14 @@ class PolicyGradient(Section):
     ratio: RatioLevel = RatioLevel.TOKEN
     clip: ClipConfig = ClipConfig()
     truncation_cap: float | None = Field(
-        None, ge=1.0, description="cap of the weight pi(trainer) / pi(engine) of each token; none: no such weight"
+        None, ge=1.0, description="cap of the weight pi(trainer) / pi(engine); none: no such weight"
+    )
+    truncation: RatioLevel = Field(RatioLevel.TOKEN, description="one such weight a token, or one a sequence")
+    mismatch_limit: float | None = Field(
+        0.2,
+        gt=0.0,
+        description="mean gap of log-probabilities between engine and trainer, in nats a token, above which training "
+        "stops; none: it is recorded only",
     )
     kl: KLConfig = KLConfig()
     entropy_weight: float = Field(0.0, ge=0.0)

@@ -14,6 +14,8 @@ from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.types import canonical_json
 
+MAY_HOLD_SECRETS = frozenset({"endpoints", "key_variable"})  # where somebody puts a key in the wrong place
+
 
 def load_config(path: Path) -> Config:
     """Read and validate a parameter file. Raises ConfigError naming file, key and remedy."""
@@ -57,7 +59,8 @@ def _describe(fault: Any) -> str:
         return f"unknown key '{key}'{hint}"
     message = str(fault["msg"]).removeprefix("Value error, ")
     where = f"'{key}': " if key else ""
-    return f"{where}{message} (found {fault['input']!r})" if key else message
+    shown = key and MAY_HOLD_SECRETS.isdisjoint(path)
+    return f"{where}{message} (found {fault['input']!r})" if shown else f"{where}{message}"
 
 
 def _known_keys(model: type[BaseModel], path: list[str]) -> set[str]:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from pivotrl_core.config.arms import Arm, GRPOTrain, LoRA, TrainConfig
 from pivotrl_core.config.base import Name, Section
+from pivotrl_core.config.engine import EngineConfig, TransformersEngineConfig
 from pivotrl_core.config.inputs import BundledModel, DataConfig, EmbeddedSource, ModelSource, TrajectorySource
 from pivotrl_core.config.stages import (
     ComputeConfig,
@@ -26,6 +27,7 @@ class Config(Section):
     source: TrajectorySource = EmbeddedSource()
     data: DataConfig = DataConfig()
     compute: ComputeConfig = ComputeConfig()
+    engine: EngineConfig = TransformersEngineConfig()
     warmup: WarmupConfig = WarmupConfig()
     profile: ProfileConfig = ProfileConfig()
     verifier: VerifierConfig = VerifierConfig()

@@ -90,6 +90,15 @@ def load_policy(folder: Path, base: Path, compute: ComputeConfig) -> Policy:
     return load_model(resolve_folder(folder), compute)
 
 
+def load_tokenizer(folder: Path, base: Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of the policy in `folder`, without its model."""
+    from transformers import AutoTokenizer
+
+    place = resolve_folder(base if (folder / ADAPTER).exists() else folder)
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, local_files_only=True)
+    return tokenizer
+
+
 def load_model(folder: Path, compute: ComputeConfig) -> Policy:
     """Load a whole model with its tokenizer, without any network."""
     from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -6,9 +6,13 @@ Text is never re-tokenised between sampling and training: the ids in `Sample.ids
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, Self
+
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.lanes import Lanes
 
 
 class FinishReason(StrEnum):
@@ -100,3 +104,34 @@ class ChatSession(Protocol):
     def advance(self) -> list[tuple[int, Sample]]:
         """Names and turns that are finished, at least one; empty where nothing was said that has no turn yet."""
         ...
+
+
+class ChatEngine(Engine, Protocol):
+    """An engine that also plays episodes and is shared by the parts of an evaluation.
+
+    `lanes` says how such work is cut and run; `context_tokens` is the longest prompt with its continuation.
+    """
+
+    lanes: Lanes
+    context_tokens: int
+
+    def session(self, opening: Sequence[int]) -> ChatSession:
+        """A session whose conversations all begin with the ids of `opening`."""
+        ...
+
+    def beside(self) -> Self:
+        """This engine for one lane, inside this one's `sampling()`: a count of its own, and nothing else."""
+        ...
+
+    def sampling(self) -> AbstractContextManager[None]:
+        """What holds while this engine samples; may be entered again inside of itself."""
+        ...
+
+
+def check_room(context_tokens: int, prompt_tokens: int, max_tokens: int) -> None:
+    """Raise ConfigError where a prompt and its continuation are longer than what the model was made for."""
+    if prompt_tokens + max_tokens > context_tokens:
+        raise ConfigError(
+            f"model: its context of {context_tokens} tokens cannot hold a prompt of {prompt_tokens} and {max_tokens} "
+            "more; lower data.max_state_tokens or max_tokens"
+        )

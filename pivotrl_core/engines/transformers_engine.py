@@ -24,14 +24,23 @@ from torch import Tensor
 from pivotrl_core import attention, seeding
 from pivotrl_core.engines.adapters import merged_adapters
 from pivotrl_core.engines.branches import Attending, Branches, Own, Stems, StemWriter, branch_attention, check_supported
-from pivotrl_core.engines.protocol import FinishReason, More, Request, Sample, SamplingConfig, TokenCount
-from pivotrl_core.errors import ConfigError
+from pivotrl_core.engines.protocol import (
+    ChatSession,
+    FinishReason,
+    More,
+    Request,
+    Sample,
+    SamplingConfig,
+    TokenCount,
+    check_room,
+)
+from pivotrl_core.engines.stems import common_prefix, plan_stems
 from pivotrl_core.files import code_digest
 from pivotrl_core.lanes import ONE_LANE, Lanes
 from pivotrl_core.seeding import generator
 from pivotrl_core.types import content_id
 
-OWN_CODE = ("transformers_engine", "branches", "adapters", "model")
+OWN_CODE = ("transformers_engine", "branches", "adapters", "model", "stems")
 CODE = (
     *(Path(__file__).with_name(f"{name}.py") for name in OWN_CODE),
     Path(attention.__file__),
@@ -89,7 +98,8 @@ class TransformersEngine:
         Raises:
             ConfigError: a state and its continuation are longer than what the model was made for.
         """
-        self.check_room(max((len(request.prompt_ids) for request in requests), default=0), sampling.max_tokens)
+        longest = max((len(request.prompt_ids) for request in requests), default=0)
+        check_room(self.context_tokens, longest, sampling.max_tokens)
         results: list[list[Sample]] = [[] for _ in requests]
         first = [len(request.seeds) if more is None else more(at, ()) for at, request in enumerate(requests)]
         # By all seeds, though fewer may be asked for: a later wave may be the larger one.
@@ -129,13 +139,11 @@ class TransformersEngine:
         engine.lanes = ONE_LANE
         return engine
 
-    def check_room(self, prompt_tokens: int, max_tokens: int) -> None:
-        """Raise ConfigError where a prompt and its continuation are longer than what the model was made for."""
-        if prompt_tokens + max_tokens > self.context_tokens:
-            raise ConfigError(
-                f"model: its context of {self.context_tokens} tokens cannot hold a prompt of {prompt_tokens} and "
-                f"{max_tokens} more; lower data.max_state_tokens or max_tokens"
-            )
+    def session(self, opening: Sequence[int]) -> ChatSession:
+        """A session whose conversations all begin with the ids of `opening`."""
+        from pivotrl_core.engines.session import EpisodeSession
+
+        return EpisodeSession(self, opening)
 
     @contextmanager
     def sampling(self) -> Iterator[None]:
@@ -361,28 +369,6 @@ def batches_by_length(lengths: Sequence[int], overhead: int = 48) -> list[list[i
         batches.append(order[begin:end])
         end = begin
     return batches[::-1]
-
-
-def common_prefix(sequences: Sequence[Sequence[int]]) -> int:
-    """Number of ids that all sequences begin with."""
-    ordered = sorted(tuple(ids) for ids in sequences)
-    # What the first and the last in order share, all between them share too.
-    first, last = ordered[0], ordered[-1]
-    pairs = zip(first, last, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(first), len(last)))
-
-
-def plan_stems(requests: Sequence[Request]) -> list[tuple[int, list[int]]]:
-    """Requests whose prompts are prefixes of one another: (index of the longest, indices of all), in a fixed order."""
-    order = sorted(range(len(requests)), key=lambda i: requests[i].prompt_ids, reverse=True)
-    stems: list[tuple[int, list[int]]] = []
-    for index in order:
-        prompt = requests[index].prompt_ids
-        if stems and requests[stems[-1][0]].prompt_ids[: len(prompt)] == prompt:
-            stems[-1][1].append(index)
-        else:
-            stems.append((index, [index]))
-    return stems
 
 
 def _chunks(

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.protocol import Sample, SamplingConfig, TokenCount
-from pivotrl_core.engines.session import EpisodeSession
-from pivotrl_core.engines.transformers_engine import TransformersEngine, common_prefix
+from pivotrl_core.engines.protocol import ChatEngine, Sample, SamplingConfig, TokenCount, check_room
+from pivotrl_core.engines.stems import common_prefix
 from pivotrl_core.environments.protocol import Domain, Environment, Score, Task
 from pivotrl_core.lanes import even_batches
 from pivotrl_core.seeding import derive_seed
@@ -58,7 +57,7 @@ class EpisodePlayer:
     An episode ends where its environment ends it, after `max_turns`, or where the model's context has no room left.
     """
 
-    engine: TransformersEngine
+    engine: ChatEngine
     renderer: ChatRenderer
     domain: Domain
     max_tokens: int
@@ -92,10 +91,10 @@ class EpisodePlayer:
 
     def _play(self, jobs: Sequence[_Job], seed_name: str, seed: int) -> list[Episode]:
         plays = [self._open(job) for job in jobs]
-        self.engine.check_room(max(len(play.opening) for play in plays), self.max_tokens)
+        check_room(self.engine.context_tokens, max(len(play.opening) for play in plays), self.max_tokens)
         states = [play.opening for play in plays]
         common = min(common_prefix(states), min(map(len, states)) - 1)  # a session reads at least one id of each
-        session = EpisodeSession(self.engine, states[0][:common])
+        session = self.engine.session(states[0][:common])
 
         def say(name: int, ids: Sequence[int]) -> None:
             play = plays[name]

@@ -9,7 +9,8 @@ With rho_nt = exp(logprob_nt - old_nt), or rho_n = exp(mean_t of the same) at se
     l_nt = -min(rho A_n, clip(rho, 1 - clip_low, 1 + clip_high) A_n) * c_nt
     loss = sum_n w_n sum_t m_nt l_nt
 
-w_n comes from `weights.py` and is fixed before the batch is split; c_nt is 1 unless a truncation cap is set.
+w_n comes from `weights.py` and is fixed before the batch is split; c_nt is 1 unless a truncation cap is set. Then,
+with d_nt = old_nt - sampled_nt, it is min(exp(d_nt), cap) for each token, or min(exp(sum_t d_nt), cap) for a sequence.
 
 Invariants: the losses of micro-batches add up to the batch's; zero advantages give a gradient of exactly zero; masked
 positions may hold anything, NaN included; a NaN at a trained position comes out as NaN.
@@ -28,12 +29,13 @@ from pivotrl_core.grpo.choices import RatioLevel
 
 @dataclass(frozen=True, slots=True)
 class ClipConfig:
-    """Bounds of the ratio, and the cap of the engine-mismatch weight (None: no such weight)."""
+    """Bounds of the ratio; the cap of the engine-mismatch weight (None: no such weight), of each token or sequence."""
 
     clip_low: float = 0.2
     clip_high: float = 0.2
     level: RatioLevel = RatioLevel.TOKEN
     truncation_cap: float | None = None
+    truncation_level: RatioLevel = RatioLevel.TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def policy_loss(
         sampled_logprobs_NT: as the engine gave them, after temperature. Without a cap they are the ratio's denominator;
             None means that the ratio is 1 by construction (one update on fresh samples).
         old_logprobs_NT: the trainer's own, at the weights that sampled. Used with a cap only: the ratio is then taken
-            to these (None: to the current ones) and c = min(exp(old - sampled), cap) corrects for the engine.
+            to these (None: to the current ones) and c, from old - sampled, corrects for the engine.
         multiplicity_N: how many equal actions each row stands for; counts in the record only.
 
     Raises:
@@ -133,7 +135,10 @@ def policy_loss(
     loss_NT = -torch.minimum(ratio_NT * advantages_N1, clipped_NT * advantages_N1)
     capped_NT = torch.zeros_like(mask_NT)
     if log_correction_NT is not None and config.truncation_cap is not None:
-        correction_NT = torch.where(mask_NT, log_correction_NT, zero_NT).exp()
+        log_correction_NT = torch.where(mask_NT, log_correction_NT, zero_NT)
+        if config.truncation_level == RatioLevel.SEQUENCE:
+            log_correction_NT = log_correction_NT.sum(dim=1)[:, None].expand_as(mask_NT)
+        correction_NT = log_correction_NT.exp()
         capped_NT = correction_NT > config.truncation_cap
         loss_NT = loss_NT * correction_NT.clamp(max=config.truncation_cap)
     with torch.no_grad():

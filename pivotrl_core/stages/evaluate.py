@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
 from pivotrl_core.stages.context import MetricsFile, StageContext, timed, write_report
-from pivotrl_core.stages.evaluation_parts import measure_benchmarks, measure_domain, measure_drift
-from pivotrl_core.stages.subject import load_subject
+from pivotrl_core.stages.engine import engine_kind
+from pivotrl_core.stages.evaluation_parts import Found, measure_benchmarks, measure_domain, measure_drift
+from pivotrl_core.stages.subject import Subject, load_subject, sampled_elsewhere
+
+Part = Callable[[StageContext, Subject, Path], Found]
 
 
 def run_evaluate(context: StageContext, arm: str, seed: int, policy_folder: str) -> None:
@@ -23,12 +28,20 @@ def run_evaluate(context: StageContext, arm: str, seed: int, policy_folder: str)
         lines = MetricsFile(out / "metrics.jsonl", [])
         metrics: dict[str, float | None] = {}
         parts: dict[str, Any] = {}
-        for step, part in enumerate((measure_domain, measure_benchmarks, measure_drift)):
-            found, rest = part(context, subject, out)
-            metrics |= found
-            parts |= rest
+
+        def measure(part: Part, measured: Subject, step: int) -> None:
+            found, rest = part(context, measured, out)
+            metrics.update(found)
+            parts.update(rest)
             lines.append(step, {name: value for name, value in found.items() if value is not None})
-        count = subject.engine.count
+
+        with sampled_elsewhere(context, subject, policy_folder) as sampled:
+            measure(measure_domain, sampled, 0)
+            measure(measure_benchmarks, sampled, 1)
+        measure(measure_drift, subject, 2)
+        count = replace(subject.embedded.count)
+        if sampled.engine is not subject.embedded:
+            count.add(sampled.engine.count)
         metrics |= {
             "cost/rollout_turns": count.turns, "cost/generated_tokens": count.generated,
             "cost/prefilled_tokens": count.prefilled,
@@ -36,5 +49,5 @@ def run_evaluate(context: StageContext, arm: str, seed: int, policy_folder: str)
         embedded = isinstance(config.source, EmbeddedSource)
         write_report(
             out / "report.json", "evaluate", metrics, arm=arm, seed=seed, embedded=embedded,
-            dtype=compute_dtype(config.compute), **parts,
+            dtype=compute_dtype(config.compute), engine=engine_kind(context, "evaluate"), **parts,
         )  # fmt: skip

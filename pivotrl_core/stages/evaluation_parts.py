@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.protocol import Engine, Request, SamplingConfig
+from pivotrl_core.engines.protocol import ChatEngine, Engine, Request, SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.environments.episodes import Episode, EpisodePlayer
 from pivotrl_core.environments.protocol import Task
@@ -93,7 +93,7 @@ def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
 
 
 def _episodes(
-    player: EpisodePlayer, tasks: Sequence[Task], temperatures: Sequence[float], seed: int, engine: TransformersEngine
+    player: EpisodePlayer, tasks: Sequence[Task], temperatures: Sequence[float], seed: int, engine: ChatEngine
 ) -> Rows:
     played = replace(player, engine=engine).play(tasks, temperatures, "evaluate", seed)
     return [_episode_columns(episode) for episode in played]
@@ -124,9 +124,7 @@ def _score_turns(context: StageContext, subject: Subject, out: Path) -> Found:
     return metrics, {"domain": "turns", "split": settings.split}
 
 
-def _turns(
-    subject: Subject, turns: Sequence[Candidate], name: str, temperature: float, engine: TransformersEngine
-) -> Rows:
+def _turns(subject: Subject, turns: Sequence[Candidate], name: str, temperature: float, engine: ChatEngine) -> Rows:
     verifier = configured_verifier(subject.config, "functional")
     states = [subject.renderer.state_ids(turn.state, turn.tools) for turn in turns]
     requests = [
@@ -173,7 +171,7 @@ def measure_benchmarks(context: StageContext, subject: Subject, out: Path) -> Fo
     return metrics, {"benchmarks": described}
 
 
-def _item_rows(subject: Subject, benchmark: Benchmark, items: Sequence[Item], engine: TransformersEngine) -> Rows:
+def _item_rows(subject: Subject, benchmark: Benchmark, items: Sequence[Item], engine: ChatEngine) -> Rows:
     answers = _answers(subject.renderer, engine, benchmark, items)
     return [
         {"benchmark": benchmark.name, "item_id": item.id, "score": score.score, "parsed": score.parsed,
@@ -225,8 +223,8 @@ def _alternatives(context: StageContext, subject: Subject) -> tuple[list[Any], l
         for turn in turns
     ]
     with subject.base_model() as base:
-        own = base is subject.engine.model
-        engine = subject.engine if own else TransformersEngine(base, [subject.renderer.eos_id], lanes=subject.lanes)
+        own = base is subject.embedded.model
+        engine = subject.embedded if own else TransformersEngine(base, [subject.renderer.eos_id], lanes=subject.lanes)
         samples = engine.sample(requests, SamplingConfig(1.0, context.config.evaluate.max_tokens))
     sequences: list[Any] = []
     groups: list[int] = []

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pivotrl_core.engines.protocol import TokenCount
-from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.engines.protocol import ChatEngine, TokenCount
 from pivotrl_core.files import read_json, write_json
 
 Rows = list[dict[str, Any]]
@@ -24,7 +23,7 @@ class Portion:
     """A name, and how its rows are measured with an engine of its own."""
 
     name: str
-    measure: Callable[[TransformersEngine], Rows]
+    measure: Callable[[ChatEngine], Rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Portions:
     """Rows that were measured before come from `folder`; others are computed. Tokens of all count in the engine's."""
 
     folder: Path
-    engine: TransformersEngine
+    engine: ChatEngine
 
     def rows(self, portions: Sequence[Portion]) -> list[Rows]:
         """The rows of each portion, in order."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.model import compute_dtype, load_policy, prepare_torch
-from pivotrl_core.engines.protocol import SamplingConfig
+from pivotrl_core.engines.model import compute_dtype, load_policy, load_tokenizer, prepare_torch
+from pivotrl_core.engines.protocol import Engine, SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distinct_successes, write_rollouts
 from pivotrl_core.pivots.staging import Staging
 from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.engine import Stage, engine_kind, samples_elsewhere, server_engine
 from pivotrl_core.stages.models import policy_digest
 from pivotrl_core.stages.rules import check_domains, curtailment
 from pivotrl_core.stages.verification import configured_verifier
@@ -30,10 +31,23 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
         own = training_candidates(context)
         for at, rule in enumerate(config.profile.decides_for):
             check_domains(rule, (candidate.domain for candidate in own), f"profile.decides_for.{at}")
-        folder = context.path(policy_folder)
-        policy = load_policy(folder, context.path(BASE), config.compute)
-        profiler = make_profiler(context, policy.model, policy.tokenizer, folder)
-        write_profile_of(context, profiler, own, context.path(Path("data/profiles") / key))
+        with _sampler(context, policy_folder) as (engine, renderer):
+            profiler = make_profiler(context, engine, renderer, context.path(policy_folder))
+            write_profile_of(context, profiler, own, context.path(Path("data/profiles") / key), "profile")
+
+
+@contextmanager
+def _sampler(context: StageContext, policy: str) -> Iterator[tuple[Engine, ChatRenderer]]:
+    """What samples from the policy in a folder, and the renderer of its tokenizer."""
+    config, folder, base = context.config, context.path(policy), context.path(BASE)
+    if samples_elsewhere(context, "profile"):
+        renderer = ChatRenderer(load_tokenizer(folder, base), config.data.tool_format)
+        with server_engine(context, "profile", policy, renderer) as engine:
+            yield engine, renderer
+        return
+    loaded = load_policy(folder, base, config.compute)
+    renderer = ChatRenderer(loaded.tokenizer, config.data.tool_format)
+    yield TransformersEngine(loaded.model, [renderer.eos_id], lanes=config.compute.lane_plan), renderer
 
 
 def training_candidates(context: StageContext) -> list[Candidate]:
@@ -45,13 +59,14 @@ def training_candidates(context: StageContext) -> list[Candidate]:
     return own
 
 
-def make_profiler(context: StageContext, model: Any, tokenizer: Any, folder: Path, seed: int = 0) -> Profiler:
-    """A profiler of the policy `model`, whose weights lie in `folder`; with samples of their own for each `seed`."""
+def make_profiler(
+    context: StageContext, engine: Engine, renderer: ChatRenderer, folder: Path, seed: int = 0
+) -> Profiler:
+    """A profiler of the policy whose weights lie in `folder`, which `engine` samples from; each `seed` its samples."""
     config, compute = context.config, context.config.compute
-    renderer = ChatRenderer(tokenizer, config.data.tool_format)
     digest = policy_digest(folder, context.path(BASE))
     return Profiler(
-        TransformersEngine(model, [renderer.eos_id], lanes=compute.lane_plan),
+        engine,
         renderer,
         configured_verifier(config),
         SamplingConfig(config.profile.temperature, config.profile.max_tokens),
@@ -67,9 +82,9 @@ def make_profiler(context: StageContext, model: Any, tokenizer: Any, folder: Pat
 
 
 def write_profile_of(
-    context: StageContext, profiler: Profiler, candidates: Sequence[Candidate], out: Path
+    context: StageContext, profiler: Profiler, candidates: Sequence[Candidate], out: Path, stage: Stage
 ) -> ProfileCost:
-    """Profile, and write a profile's files into `out`. Returns what it cost."""
+    """Profile, and write a profile's files into `out`. `stage` is the one it happens in. Returns what it cost."""
     metrics = MetricsFile(out / "metrics.jsonl", [])
 
     def on_block(index: int, of: int, rollouts: list[Rollout]) -> None:
@@ -83,7 +98,7 @@ def write_profile_of(
     write_profile(out / "profile.parquet", rows)
     write_report(
         out / "report.json", "profile", _metrics(rows, groups, cost), candidates=len(candidates),
-        kinds=_kinds(candidates), dtype=compute_dtype(context.config.compute),
+        kinds=_kinds(candidates), dtype=compute_dtype(context.config.compute), engine=engine_kind(context, stage),
     )  # fmt: skip
     print(f"blocks: {cost.computed_blocks} computed, {cost.stored_blocks} found stored", flush=True)
     if cost.topped_up:

@@ -1,6 +1,7 @@
 """What a training does when it saturates: profile and select again, as the stages of these names do, with its policy.
 
-The samples come from the model that trains, as it stands; what they are stored under is the digest of its weights.
+The samples come from the engine that training samples through, with the weights as they stand; what they are stored
+under is the digest of these weights.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def configured_rounds(
     def profile_again(number: int, place: Path) -> NewProfile:
         print(f"train {arm}-{seed}: round {number} begins, profiling {len(candidates)} candidates again", flush=True)
         own_seed = derive_seed(seed, "round", number)
-        profiler = make_profiler(context, policy.model, policy.tokenizer, place / POLICY, own_seed)
-        cost = write_profile_of(context, profiler, candidates, place / PROFILE)
+        profiler = make_profiler(context, source.engine, source.renderer, place / POLICY, own_seed)
+        cost = write_profile_of(context, profiler, candidates, place / PROFILE, "train")
         profile, pool = place / PROFILE / "profile.parquet", place / POOL
         try:
             kept = len(select_pool(context, arm, select, profile, pool, f"{arm}-{seed}, round {number}"))

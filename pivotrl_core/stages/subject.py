@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import ADAPTER, load_policy
+from pivotrl_core.engines.protocol import ChatEngine
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.lanes import Lanes
 from pivotrl_core.stages.context import BASE, StageContext
+from pivotrl_core.stages.engine import samples_elsewhere, server_engine
 from pivotrl_core.stages.portions import Portions
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A loaded policy, its engine and renderer. `base` is None where the same weights are the base policy.
+    """A loaded policy, what samples from it, its renderer. `base` is None where the same weights are the base policy.
 
+    `embedded` samples in this process; `engine` is the same one, or a server's in its stead (`sampled_elsewhere`).
     `portions` keeps what was measured so far, for the next start where this one is killed.
     """
 
@@ -29,29 +32,30 @@ class Subject:
     seed: int
     policy: Any
     base: Any
-    engine: TransformersEngine
+    embedded: TransformersEngine
+    engine: ChatEngine
     renderer: ChatRenderer
     portions: Portions
 
     @property
     def lanes(self) -> Lanes:
         """How what is measured is cut and run."""
-        return self.engine.lanes
+        return self.embedded.lanes
 
     @contextmanager
     def policy_model(self) -> Iterator[Any]:
         """The policy's inner model."""
-        yield self.engine.model
+        yield self.embedded.model
 
     @contextmanager
     def base_model(self) -> Iterator[Any]:
         """The base policy's inner model: the same one with its adapter off, or another."""
         with self.policy.model.disable_adapter() if self.policy.adapter else nullcontext():
-            yield self.engine.model if self.base is None else self.base
+            yield self.embedded.model if self.base is None else self.base
 
     def compute_in_fp32(self) -> None:
         """From here on compute both models in fp32: bf16's rounding alone is a KL of 0.0015 between equal policies."""
-        self.engine.model.float()
+        self.embedded.model.float()
         if self.base is not None:
             self.base.float()
 
@@ -66,4 +70,14 @@ def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Su
     renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
     engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=config.compute.lane_plan)
     portions = Portions(context.scratch / "portions", engine)
-    return Subject(config, arm, seed, policy, base, engine, renderer, portions)
+    return Subject(config, arm, seed, policy, base, engine, engine, renderer, portions)
+
+
+@contextmanager
+def sampled_elsewhere(context: StageContext, subject: Subject, policy: str) -> Iterator[Subject]:
+    """The subject with the engine that the configuration asks for, while the block lasts; `policy` is its folder."""
+    if not samples_elsewhere(context, "evaluate"):
+        yield subject
+        return
+    with server_engine(context, "evaluate", policy, subject.renderer) as engine:
+        yield replace(subject, engine=engine, portions=replace(subject.portions, engine=engine))

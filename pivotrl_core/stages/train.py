@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTra
 from pivotrl_core.config.graph import policy_folder
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
+from pivotrl_core.engines.protocol import ChatEngine
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.pool import PoolRow, read_pool
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.stages.context import BASE, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.engine import engine_kind, following_engine, samples_elsewhere
 from pivotrl_core.stages.rounds import configured_rounds
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
@@ -53,12 +56,21 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
         if isinstance(settings, SFTTrain):
             progress = _supervised(context, policy, settings, pivots, seed, checkpoints, on_step)
         else:
-            progress = _policy_gradient(context, arm, policy, settings, pivots, seed, checkpoints, on_step)
+            renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
+            with _sampler(context, policy, start, renderer) as engine:
+                source = _groups(context, engine, renderer, settings, pivots, seed)
+                rounds = None
+                if isinstance(settings, GRPOTrain) and isinstance(source, PivotGroups):
+                    rounds = configured_rounds(context, arm, seed, policy, source, settings)
+                progress = _policy_gradient(context, policy, settings, source, checkpoints, on_step, rounds)
+                if rounds is not None:
+                    rounds.publish(progress, reports / "rounds")
         policy.save(context.path(Path("models") / arm / str(seed)))
         write_report(
             reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
             steps=progress.step, pool=len(pivots),
             replay=getattr(settings, "replay", False), dtype=compute_dtype(context.config.compute),
+            engine=engine_kind(context, "train") if not isinstance(settings, SFTTrain) else "none",
             **({"rounds": progress.rounds} if getattr(settings, "reprofile", None) is not None else {}),
         )  # fmt: skip
 
@@ -97,36 +109,47 @@ def _supervised(
     return train_supervised(policy, optimiser, rows, plan, checkpoints, on_step)
 
 
-def _policy_gradient(
+@contextmanager
+def _sampler(
+    context: StageContext, policy: TrainablePolicy, start: str, renderer: ChatRenderer
+) -> Iterator[ChatEngine]:
+    """What samples from the policy as it is."""
+    if samples_elsewhere(context, "train"):
+        with following_engine(context, start, policy, renderer) as engine:
+            yield engine
+        return
+    yield TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+
+
+def _groups(
     context: StageContext,
-    arm: str,
-    policy: TrainablePolicy,
+    engine: ChatEngine,
+    renderer: ChatRenderer,
     settings: GRPOTrain | E2ETrain,
     pivots: list[PoolRow],
     seed: int,
-    checkpoints: Checkpoints,
-    on_step: OnStep,
-) -> Progress:
-    renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
-    engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+) -> GroupSource:
     candidates = [pivot.candidate for pivot in pivots]
-    source: GroupSource
-    rounds: Rounds | None = None
     if isinstance(settings, GRPOTrain):
         verifier = configured_verifier(context.config, settings.reward)
         found = {pivot.candidate.id: pivot.found for pivot in pivots}
-        source = pool = PivotGroups(engine, renderer, verifier, candidates, settings, seed, found)
-        rounds = configured_rounds(context, arm, seed, policy, pool, settings)
-    else:
-        source = EpisodeGroups(engine, renderer, context.config.source, candidates, settings, seed)
-    shared: PolicyGradient = settings
-    optimiser = Optimiser(policy, shared.optimiser, shared.steps * shared.updates_per_step)
-    progress = train_policy_gradient(
-        policy, optimiser, source, shared, context.config.compute.row_tokens, checkpoints, on_step, rounds
+        return PivotGroups(engine, renderer, verifier, candidates, settings, seed, found)
+    return EpisodeGroups(engine, renderer, context.config.source, candidates, settings, seed)
+
+
+def _policy_gradient(
+    context: StageContext,
+    policy: TrainablePolicy,
+    settings: PolicyGradient,
+    source: GroupSource,
+    checkpoints: Checkpoints,
+    on_step: OnStep,
+    rounds: Rounds | None,
+) -> Progress:
+    optimiser = Optimiser(policy, settings.optimiser, settings.steps * settings.updates_per_step)
+    return train_policy_gradient(
+        policy, optimiser, source, settings, context.config.compute.row_tokens, checkpoints, on_step, rounds
     )
-    if rounds is not None:
-        rounds.publish(progress, context.path(Path("reports/train") / f"{arm}-{seed}" / "rounds"))
-    return progress
 
 
 def _final(progress: Progress) -> dict[str, float]:

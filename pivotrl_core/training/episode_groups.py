@@ -12,8 +12,7 @@ from typing import Any
 from pivotrl_core.config.arms import E2ETrain
 from pivotrl_core.config.inputs import EmbeddedSource, TrajectorySource
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.protocol import TokenCount
-from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.engines.protocol import ChatEngine, TokenCount
 from pivotrl_core.environments.episodes import EpisodePlayer
 from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.registry import get_domain
@@ -28,7 +27,7 @@ class EpisodeGroups:
 
     def __init__(
         self,
-        engine: TransformersEngine,
+        engine: ChatEngine,
         renderer: ChatRenderer,
         source: TrajectorySource,
         pool: Sequence[Candidate],

@@ -67,6 +67,7 @@ class TrainablePolicy:
         # What is computed in bf16 is kept in fp32 beside it: an update of 1e-5 would be lost in bf16's 8 bits.
         self.masters = [p if p.dtype == torch.float32 else p.detach().float() for p in self.trained]
         self._reference: Any = None
+        self.version = 0  # of the weights: another number after each `publish`
 
     def _attach(self, lora: LoRA, adapter: Path | None) -> None:
         from peft import LoraConfig, PeftModel, get_peft_model
@@ -140,6 +141,19 @@ class TrainablePolicy:
             for parameter, master in zip(self.trained, self.masters, strict=True):
                 if master is not parameter:
                     parameter.copy_(master)
+        self.version += 1
+
+    @property
+    def lora_rank(self) -> int:
+        """Rank of the adapter that trains; 0 where all parameters do."""
+        return int(self.model.peft_config["default"].r) if self.kind == "lora" else 0
+
+    def write(self, folder: Path) -> None:
+        """Write the weights as they compute, for an engine elsewhere: the factors, or the whole model."""
+        if self.kind == "lora":
+            self.save(folder)
+        else:
+            save_model(self.model, self.tokenizer, folder)
 
     def save(self, folder: Path) -> None:
         """Write the policy as a PEFT adapter or a Hugging Face folder; equal weights are equal bytes."""

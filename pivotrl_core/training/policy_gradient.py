@@ -26,6 +26,7 @@ from pivotrl_core.grpo.choices import AdvantageNormalisation, KLEstimator
 from pivotrl_core.grpo.kl import kl_estimate, kl_term
 from pivotrl_core.grpo.loss import ClipConfig, RatioRecord, policy_loss, weighted_sum
 from pivotrl_core.grpo.metrics import group_metrics, ratio_metrics, token_metrics
+from pivotrl_core.grpo.mismatch import MismatchRecord, check_mismatch, measure_mismatch, mismatch_metrics
 from pivotrl_core.grpo.prefix_tree import TreeRow, build_tree_row
 from pivotrl_core.grpo.tree_attention import tree_attention
 from pivotrl_core.grpo.weights import sequence_weights
@@ -77,6 +78,7 @@ class _RowGradient:
     gradients: list[Tensor | None]
     logprobs_NT: Tensor
     ratios: RatioRecord
+    mismatch: MismatchRecord
     entropy: float
     kl: float
     tokens: float
@@ -89,6 +91,7 @@ class _Totals:
     """Sums over the rows of one update."""
 
     ratios: RatioRecord = field(default_factory=RatioRecord)
+    mismatch: MismatchRecord = field(default_factory=MismatchRecord)
     entropy: float = 0.0
     kl: float = 0.0
     tokens: float = 0.0
@@ -98,6 +101,7 @@ class _Totals:
     def add(self, row: _RowGradient) -> None:
         """Add one row's; in the rows' order, which decides the last bits."""
         self.ratios = self.ratios + row.ratios
+        self.mismatch = self.mismatch + row.mismatch
         self.entropy += row.entropy
         self.kl += row.kl
         self.tokens += row.tokens
@@ -120,7 +124,8 @@ def train_policy_gradient(
     With `rounds`, the policy profiles again where training saturates. A checkpoint is taken before that, as it is long.
 
     Raises:
-        TrainingError: the pool never taught this policy anything, or a number is not finite.
+        TrainingError: the pool never taught this policy anything, a number is not finite, or what samples is not the
+            policy that trains.
     """
     progress = checkpoints.restore(optimiser, rounds.check if rounds is not None else None)
     if rounds is not None:
@@ -177,10 +182,11 @@ def train_step(
     for update in range(config.updates_per_step):
         # One update on fresh samples: the ratio is 1 by construction, up to the engine's rounding.
         totals = _accumulate(policy, groups, advantages_BG, teaches_B, config, row_tokens, old)
+        check_mismatch(totals.mismatch, config.mismatch_limit)
         computed += totals.computed
         norm = optimiser.update(progress.step * config.updates_per_step + update)
         metrics["train/grad_norm"] = norm
-    metrics |= ratio_metrics(totals.ratios)
+    metrics |= ratio_metrics(totals.ratios) | mismatch_metrics(totals.mismatch)
     metrics |= token_metrics(totals.entropy, totals.kl, totals.tokens)
     if k1_BG is not None:
         metrics["train/kl"] = float(k1_BG.sum() / lengths_BG.sum())
@@ -298,7 +304,7 @@ def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradien
     before_NT = (logprobs_NT if row.old_NT is None else row.old_NT).detach()
     result = policy_loss(
         logprobs_NT, advantages_N, mask_NT, weights_N,
-        ClipConfig(config.clip.low, config.clip.high, config.ratio, config.truncation_cap),
+        ClipConfig(config.clip.low, config.clip.high, config.ratio, config.truncation_cap, config.truncation),
         sampled_logprobs_NT=torch.where(unsampled_N[:, None], before_NT, sampled_NT),
         old_logprobs_NT=row.old_NT if config.truncation_cap is not None else None, multiplicity_N=many_N,
     )  # fmt: skip
@@ -314,6 +320,7 @@ def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradien
         gradients=policy.gradients(loss),
         logprobs_NT=logprobs_NT.detach(),
         ratios=result.ratios,
+        mismatch=measure_mismatch(before_NT, sampled_NT, mask_NT & ~unsampled_N[:, None], many_N),
         entropy=float(weighted_sum(entropy_NT.detach(), mask_NT, many_N)),
         kl=kl,
         tokens=float((mask_NT.sum(dim=1) * many_N).sum()),

@@ -79,6 +79,18 @@ TRAIN = (
     Definition("train/clip_low_share", "share of tokens with A < 0 and ratio < 1 - clip_low", "share", "below 0.2"),
     Definition("train/clip_high_share", "share of tokens with A > 0 and ratio > 1 + clip_high", "share", "below 0.2"),
     Definition("train/capped_share", "share of tokens whose engine weight met its cap", "share", "below 0.01"),
+    Definition(
+        "train/mismatch_abs_mean",
+        "mean of |d| over sampled tokens, d = log pi_trainer - log pi_engine at the weights that sampled; above "
+        "train.mismatch_limit the run stops",
+        "nats",
+        "below 0.05",
+    ),
+    Definition("train/mismatch_abs_max", "largest |d|", "nats", "below 1"),
+    Definition("train/mismatch_ratio_mean", "mean of exp(d) over sampled tokens", "-", "0.98 to 1.02"),
+    Definition(
+        "train/mismatch_kl", "mean of exp(d) - 1 - d: estimate of KL(pi_engine || pi_trainer)", "nats", "below 0.01"
+    ),
     Definition("train/kept_share", "1 - clip_low_share - clip_high_share", "share", "above 0.8"),
     Definition("train/entropy", "mean entropy of the policy over trained tokens", "nats", "no collapse to 0"),
     Definition("train/kl", "mean KL estimate to the reference policy over trained tokens", "nats", "below 0.5"),

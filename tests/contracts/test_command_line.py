@@ -132,6 +132,27 @@ def test_doctor_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "someone" not in text
 
 
+def test_doctor_says_whether_vllm_is_usable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from flows.doctor import examination_text, examine
+
+    def line() -> str:
+        return next(line for line in examination_text(examine()).splitlines() if "vLLM" in line)
+
+    monkeypatch.setenv("PIVOTRL_VLLM", str(tmp_path))
+    assert line() == f"note  vLLM: engine.environment: no Python environment in {tmp_path}  ->  make vllm"
+    python = tmp_path / "bin/python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)  # a real interpreter, without vLLM
+    assert line() == f"note  vLLM: not in the environment of {python}  ->  make vllm"
+    package = tmp_path / "vllm"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    python.unlink()
+    python.write_text(f'#!/bin/sh\nshift\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    assert line() == f"ok    vLLM: installed ({python})"
+
+
 def test_doctor_tells_of_a_sandbox_that_is_installed_and_cannot_start(tmp_path: Path) -> None:
     """As in a container that may not make user namespaces: evaluation would skip two benchmarks."""
     program = tmp_path / "bwrap"

@@ -14,11 +14,11 @@ from peft import LoraConfig, get_peft_model
 from pivotrl_core.engines import transformers_engine
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig
 from pivotrl_core.engines.session import EpisodeSession
+from pivotrl_core.engines.stems import plan_stems
 from pivotrl_core.engines.transformers_engine import (
     TransformersEngine,
     batches_by_length,
     inverse_transform,
-    plan_stems,
 )
 from pivotrl_core.errors import ConfigError
 from tests.tiny_models import tiny_model

@@ -23,6 +23,7 @@ from tests.toy_training import LetterVerifier, toy_candidates
 
 def settings(**changes: Any) -> GRPOTrain:
     plain = {"method": "grpo", "prompts_per_step": 4, "group_size": 6, "max_tokens": 5, "parameters": LoRA(rank=4),
+             "mismatch_limit": None,
              "optimiser": OptimiserConfig(learning_rate=0.02, warmup_steps=0)}  # fmt: skip
     return GRPOTrain.model_validate(plain | changes)
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from pivotrl_core.processes import end_guarded, last_lines
 from tasks.settings import State, default_environment
-from tasks.supervision import Limits, end_guarded, last_lines, start_guarded
+from tasks.supervision import Limits, start_guarded
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMITS = Limits(deadline=900.0, grace=3.0)

@@ -26,7 +26,7 @@ ARMS = {
     "pivotrl": {"select": {"rule": "pivots"}, "train": {"method": "grpo"}},
 }
 KEYS = {"model", "warmup", "data", "compute", "source.kind", "data.tool_format", "profile", "verifier", "source",
-        "evaluate", "seeds"}  # fmt: skip
+        "evaluate", "engine", "seeds"}  # fmt: skip
 
 
 @pytest.fixture

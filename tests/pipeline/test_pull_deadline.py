@@ -16,8 +16,8 @@ from flows.chain import pull_from_source
 from flows.session import Session
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import EXIT_CONFIG
+from pivotrl_core.guardian import TIMED_OUT
 from tasks.graph import Workplace
-from tasks.guardian import TIMED_OUT
 from tasks.provenance import Snapshot
 from tasks.pull import read_manifest
 from tasks.settings import State

@@ -14,13 +14,12 @@ import psutil
 import pytest
 
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.processes import end_guarded, last_lines
 from tasks.supervision import (
     DISK_FULL,
     LEAST_FREE,
     Limits,
     StageFailedError,
-    end_guarded,
-    last_lines,
     run_supervised,
     stage_deadline,
     start_guarded,

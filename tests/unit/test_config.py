@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 from pivotrl_core.config.arms import GRPOTrain, PivotRule, SFTTrain
+from pivotrl_core.config.engine import OpenAIEngineConfig, VLLMEngineConfig
 from pivotrl_core.config.graph import derive_graph, graph_text, write_graph
 from pivotrl_core.config.loading import config_digest, load_config, parse_config
 from pivotrl_core.config.stages import BENCHMARKS
@@ -19,6 +21,7 @@ from pivotrl_core.evaluation.benchmarks.registry import BENCHMARKS as REGISTERED
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = [ROOT / "params.yaml", *sorted((ROOT / "params").glob("*.yaml"))]
 GRPO = {"method": "grpo"}
+OPENAI = {"kind": "openai", "model": "policy"}
 PIVOTS = {"rule": "pivots"}
 
 
@@ -258,3 +261,35 @@ def test_the_graph_is_written_only_where_it_changed(tmp_path: Path) -> None:
     assert not write_graph(parse_config(CHAIN), path)
     assert yaml.safe_load(path.read_text(encoding="utf-8")) == derive_graph(parse_config(CHAIN))
     assert write_graph(parse_config(tree()), path)
+
+
+def test_the_engine_is_the_model_in_the_process_unless_another_is_asked_for() -> None:
+    assert parse_config(tree()).engine.kind == "transformers"
+    vllm = parse_config(tree(engine={"kind": "vllm"})).engine
+    assert isinstance(vllm, VLLMEngineConfig)
+    assert vllm.stages == ("profile", "train", "evaluate")
+    openai = parse_config(tree(engine=OPENAI | {"endpoints": ["http://127.0.0.1:8000/v1/"]})).engine
+    assert isinstance(openai, OpenAIEngineConfig)
+    assert (openai.endpoints, openai.stages) == (("http://127.0.0.1:8000/v1",), ("profile",))
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ({"kind": "sglang"}, "'engine'.*'transformers', 'vllm', 'openai'"),
+        ({"kind": "vllm", "concurency": 3}, "'engine.vllm.concurency'; did you mean 'concurrency'"),
+        ({"kind": "vllm", "stages": []}, "engine.vllm.stages"),
+        (OPENAI | {"model": ""}, "engine.openai.model"),
+        (OPENAI | {"endpoints": ["127.0.0.1:8000"]}, "give one such as http://127.0.0.1:8000/v1"),
+        (OPENAI | {"stages": ["train"]}, "leave train out, or take kind: vllm"),
+        (OPENAI | {"key_variable": "sk-123 456"}, "engine.openai.key_variable"),
+    ],
+)
+def test_a_wrong_engine_is_named_with_its_key_and_a_remedy(engine: dict[str, Any], words: str) -> None:
+    assert re.search(words, refused(tree(engine=engine)))
+
+
+def test_a_password_in_an_endpoint_is_refused_and_not_repeated() -> None:
+    said = refused(tree(engine=OPENAI | {"endpoints": ["https://me:hid-den@host/v1"]}))
+    assert "the key belongs into what key_variable names" in said
+    assert "hid-den" not in said

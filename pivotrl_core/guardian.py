@@ -1,4 +1,4 @@
-"""A small process between us and a stage: the whole tree below it ends when the stage ends, is late, or we die.
+"""A small process between us and a program: the whole tree below it ends when the program ends, is late, or we die.
 
 Run as a program of its own, in a session of its own: `python -I guardian.py DEADLINE GRACE COMMAND...`. Standard input
 is the lifeline: a pipe whose other end only the parent holds, so its end-of-file says that the parent is gone, however

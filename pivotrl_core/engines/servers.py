@@ -1,0 +1,133 @@
+"""Requests to servers that all serve the same: a failure that may pass is tried again, at the next server.
+
+What may pass is a lost connection, a time-out, an answer 429 or 5xx; waits grow from half a second to half a minute, or
+are what the server asks for (Retry-After). Any other 4xx is final: the same request would be refused again.
+The key travels in a header and stands in no message.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from pivotrl_core.errors import ConfigError, EngineError, TemporaryError
+
+FIRST_WAIT = 0.5  # seconds; doubles with each try
+LONGEST_WAIT = 30.0
+CONNECT_SECONDS = 10.0
+SHOWN = 300  # characters of an answer that a message quotes
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a request may take, in seconds, how often it is tried again, and the first wait before that."""
+
+    seconds: float = 600.0
+    retries: int = 5
+    first_wait: float = FIRST_WAIT
+
+
+@dataclass(slots=True)
+class Servers:
+    """An HTTP client for some endpoints (addresses up to and with /v1). Threads may share it.
+
+    Attributes:
+        connections: that are open at once.
+        key: what they ask for, and `key_name`, what messages call it.
+        watch: asked before a failed request is tried again; raises where there is no use in it.
+        local: the servers are on this machine, so no proxy of the environment stands between.
+    """
+
+    endpoints: Sequence[str]
+    patience: Patience
+    connections: int
+    key: str = field(default="", repr=False)
+    key_name: str = ""
+    watch: Callable[[], None] | None = None
+    local: bool = False
+    _client: httpx.Client = field(init=False, repr=False)
+    _closed: threading.Event = field(init=False, repr=False, default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        if not (self.key.isascii() and self.key.isprintable()):
+            raise ConfigError(f"{self.key_name}: the key in it has characters that no header can carry; set it anew")
+        self._client = httpx.Client(
+            headers={"Authorization": f"Bearer {self.key}"} if self.key else {},
+            timeout=httpx.Timeout(self.patience.seconds, connect=min(CONNECT_SECONDS, self.patience.seconds)),
+            limits=httpx.Limits(max_connections=self.connections, max_keepalive_connections=self.connections),
+            trust_env=not self.local,
+        )
+
+    def get(self, path: str, home: int = 0) -> Any:
+        """The JSON at a path behind the endpoint with this index; see `post`."""
+        return self._ask("GET", path, None, home)
+
+    def post(self, path: str, body: Mapping[str, Any], home: int = 0) -> Any:
+        """The answer to a JSON body, from the endpoint with this index where that is well.
+
+        Raises:
+            ConfigError: the key, the model or the route is not known there.
+            EngineError: the request is refused for another reason, or what answers speaks another protocol.
+            TemporaryError: no try got through.
+        """
+        return self._ask("POST", path, body, home)
+
+    def close(self) -> None:
+        """End: open requests fail, and none is tried again."""
+        self._closed.set()
+        self._client.close()
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, home: int) -> Any:
+        failure, address = "", ""
+        for attempt in range(self.patience.retries + 1):
+            address = self.endpoints[(home + attempt) % len(self.endpoints)] + path
+            asked = None
+            try:
+                response = self._client.request(method, address, json=body)
+            except (httpx.TransportError, RuntimeError) as error:  # RuntimeError: the client was closed meanwhile
+                failure = f"{type(error).__name__} {error}".strip()
+            else:
+                if response.is_success:
+                    return _json(response, address)
+                if response.status_code != 429 and response.status_code < 500:
+                    raise self._refused(response, address)
+                failure, asked = f"answered {response.status_code}", response.headers.get("retry-after")
+            if self._closed.is_set():
+                raise TemporaryError(f"{address}: given up, because sampling was ended")
+            if self.watch is not None:
+                self.watch()
+            if attempt < self.patience.retries:
+                self._closed.wait(self._wait(attempt, asked))
+        raise TemporaryError(
+            f"{address}: {failure}, at the last of {self.patience.retries + 1} tries; look at the server, or raise "
+            "engine.retries or engine.request_seconds"
+        )
+
+    def _wait(self, attempt: int, asked: str | None) -> float:
+        if asked is not None and asked.isdecimal():
+            return min(float(asked), LONGEST_WAIT)
+        return float(min(self.patience.first_wait * 2.0**attempt, LONGEST_WAIT))
+
+    def _refused(self, response: httpx.Response, address: str) -> ConfigError | EngineError:
+        said = " ".join(response.text.split())[:SHOWN]
+        said = said.replace(self.key, "***") if self.key else said
+        status = response.status_code
+        if status in (401, 403):
+            state = "refuses the key in" if self.key else "asks for a key; put one into"
+            return ConfigError(f"{address}: {state} the variable {self.key_name} ({status})")
+        if status == 404:
+            return ConfigError(f"{address}: not found ({said}); check engine.endpoints (up to /v1) and engine.model")
+        return EngineError(f"{address}: refused the request ({status}): {said}")
+
+
+def _json(response: httpx.Response, address: str) -> Any:
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError as error:
+        raise EngineError(f"{address}: the answer is no JSON; is this an OpenAI-compatible server?") from error

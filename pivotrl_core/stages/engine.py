@@ -1,0 +1,106 @@
+"""Which engine a stage samples through: the model in its process, or servers where `engine` says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Literal
+
+from pivotrl_core.config.engine import OpenAIEngineConfig, TransformersEngineConfig, VLLMEngineConfig
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.completions import TextReading
+from pivotrl_core.engines.model import ADAPTER, compute_dtype, resolve_folder
+from pivotrl_core.engines.openai_engine import OpenAIEngine
+from pivotrl_core.engines.openai_servers import openai_engine_of
+from pivotrl_core.engines.protocol import ChatEngine
+from pivotrl_core.engines.vllm_engine import FixedAdapter, Placement, Weights, vllm_engine
+from pivotrl_core.engines.vllm_server import Serving
+from pivotrl_core.errors import ConfigError
+from pivotrl_core.files import read_json
+from pivotrl_core.stages.context import BASE, StageContext
+
+Stage = Literal["profile", "train", "evaluate"]
+
+
+def samples_elsewhere(context: StageContext, stage: Stage) -> bool:
+    """Whether this stage samples through servers."""
+    engine = context.config.engine
+    return not isinstance(engine, TransformersEngineConfig) and stage in engine.stages
+
+
+def engine_kind(context: StageContext, stage: Stage) -> str:
+    """Name of the kind of engine that this stage samples through, for its report."""
+    return context.config.engine.kind if samples_elsewhere(context, stage) else "transformers"
+
+
+@contextmanager
+def server_engine(context: StageContext, stage: Stage, policy: str, renderer: ChatRenderer) -> Iterator[ChatEngine]:
+    """The engine on servers that samples from the policy in a folder, for the time of the block.
+
+    Args:
+        context: of the stage.
+        stage: which one; evaluation alone may read texts.
+        policy: its folder, relative to the root.
+        renderer: whose tokenizer ends turns.
+
+    Raises:
+        ConfigError: the servers serve another policy, or cannot do what is asked.
+        EngineError, TemporaryError: a server cannot be started or reached.
+    """
+    settings = context.config.engine
+    folder, base = context.path(policy), context.path(BASE)
+    adapter = FixedAdapter(folder) if (folder / ADAPTER).exists() else None
+    model = resolve_folder(folder if adapter is None else base)
+    if isinstance(settings, OpenAIEngineConfig):
+        if Path(settings.serves) != Path(policy):
+            raise ConfigError(
+                f"engine.serves: the servers serve {settings.serves}, and this is {policy}; leave '{stage}' out of "
+                "engine.stages, so that it samples in its own process, or take kind: vllm"
+            )
+        texts = TextReading(renderer.tokenizer.eos_token, renderer.encode) if stage == "evaluate" else None
+        with openai_engine_of(settings, renderer.eos_id, _made_for(model), texts) as engine:
+            yield engine
+        return
+    assert isinstance(settings, VLLMEngineConfig)
+    with _vllm(context, settings, model, renderer, adapter) as engine:
+        yield engine
+
+
+@contextmanager
+def following_engine(
+    context: StageContext, start: str, weights: Weights, renderer: ChatRenderer
+) -> Iterator[ChatEngine]:
+    """The engine on a vLLM server that follows a policy in training, for the time of the block.
+
+    Args:
+        context: of the stage.
+        start: folder of the policy that training starts from, relative to the root.
+        weights: what it follows, from the first sample on.
+        renderer: whose tokenizer ends turns.
+
+    Raises:
+        ConfigError, EngineError: there is no vLLM, or its server cannot be started.
+    """
+    settings = context.config.engine
+    assert isinstance(settings, VLLMEngineConfig)
+    own = context.path(start)
+    whole = context.path(BASE) if weights.lora_rank or (own / ADAPTER).exists() else own
+    with _vllm(context, settings, resolve_folder(whole), renderer, weights) as engine:
+        yield engine
+
+
+def _vllm(
+    context: StageContext, settings: VLLMEngineConfig, model: Path, renderer: ChatRenderer, weights: Weights | None
+) -> AbstractContextManager[OpenAIEngine]:
+    compute = context.config.compute
+    dtype = compute_dtype(compute) if settings.dtype == "compute" else settings.dtype
+    rank = 0 if weights is None else weights.lora_rank
+    serving = Serving(model, dtype, compute.threads, compute.device == "cuda", rank)
+    place = Placement(context.checkout, context.scratch)
+    return vllm_engine(settings, serving, place, renderer.eos_id, weights)
+
+
+def _made_for(model: Path) -> int:
+    """Longest context of the model in a folder."""
+    return int(read_json(model / "config.json")["max_position_embeddings"])
