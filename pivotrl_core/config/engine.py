@@ -8,7 +8,8 @@ from pydantic import Field, field_validator
 
 from pivotrl_core.config.base import Count, PositiveInt, Probability, Section
 
-STAGES = ("profile", "train", "evaluate")
+SamplingStage = Literal["profile", "train", "evaluate"]
+STAGES: tuple[SamplingStage, ...] = ("profile", "train", "evaluate")
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 Seconds = Annotated[float, Field(gt=0.0, le=86_400.0)]
 
@@ -36,7 +37,7 @@ class VLLMEngineConfig(ServerConfig):
     """
 
     kind: Literal["vllm"]
-    stages: tuple[Literal["profile", "train", "evaluate"], ...] = Field(
+    stages: tuple[SamplingStage, ...] = Field(
         STAGES, min_length=1, description="stages that sample through it; the others sample in their own process"
     )
     environment: str = Field(
@@ -62,7 +63,7 @@ class OpenAIEngineConfig(ServerConfig):
     """
 
     kind: Literal["openai"]
-    stages: tuple[Literal["profile", "train", "evaluate"], ...] = Field(
+    stages: tuple[SamplingStage, ...] = Field(
         ("profile",), min_length=1, description="stages that sample through it: profile, evaluate, or both"
     )
     model: str = Field(min_length=1, description="name of the model at the servers")

@@ -57,7 +57,7 @@ class Completions:
         }  # fmt: skip
         if self.texts is None:
             exact = {"logprobs": 1, "return_token_ids": True, "stop_token_ids": [self.stop_id]}
-            answer = self.servers.post(ROUTE, body | UNSHAPED | exact | self.extra, home)
+            answer = self.servers.post(ROUTE, body | UNSHAPED | exact | dict(self.extra), home)
         else:
             answer = self.servers.post(ROUTE, body | {"top_p": 1.0, "stop": [self.texts.end]}, home)
         try:
@@ -77,10 +77,10 @@ class Completions:
         """Whether this server's answers carry token ids and log-probabilities."""
         body = {"model": model, "prompt": list(prompt_ids), "max_tokens": 1, "temperature": 0.0, "logprobs": 1}
         try:
-            answer = self.servers.post(ROUTE, body | UNSHAPED | {"return_token_ids": True} | self.extra, home)
-        except EngineError:  # it refuses fields that it does not know
+            answer = self.servers.post(ROUTE, body | UNSHAPED | {"return_token_ids": True} | dict(self.extra), home)
+            choice = answer["choices"][0]
+        except (EngineError, KeyError, IndexError, TypeError):  # it refuses fields that it does not know
             return False
-        choice = answer["choices"][0]
         return bool(choice.get("token_ids")) and bool((choice.get("logprobs") or {}).get("token_logprobs"))
 
     def _exact(self, choice: Mapping[str, Any]) -> Sample:

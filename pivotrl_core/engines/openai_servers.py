@@ -84,7 +84,8 @@ def named_endpoints(settings: OpenAIEngineConfig) -> tuple[str, ...]:
 
 def _room(asked: Servers, home: int, model: str) -> int:
     """Longest context of a model at a server (without bound where it does not say); it must be served there."""
-    served: list[dict[str, Any]] = asked.get("/models", home)["data"]
+    answer = asked.get("/models", home)
+    served: list[dict[str, Any]] = answer.get("data", []) if isinstance(answer, dict) else []
     found = next((one for one in served if one.get("id") == model), None)
     if found is None:
         names = ", ".join(str(one.get("id")) for one in served) or "nothing"

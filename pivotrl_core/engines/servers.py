@@ -64,7 +64,7 @@ class Servers:
 
     def get(self, path: str, home: int = 0) -> Any:
         """The JSON at a path behind the endpoint with this index; see `post`."""
-        return self._ask("GET", path, None, home)
+        return _json(self._ask("GET", path, None, home))
 
     def post(self, path: str, body: Mapping[str, Any], home: int = 0) -> Any:
         """The answer to a JSON body, from the endpoint with this index where that is well.
@@ -74,14 +74,18 @@ class Servers:
             EngineError: the request is refused for another reason, or what answers speaks another protocol.
             TemporaryError: no try got through.
         """
-        return self._ask("POST", path, body, home)
+        return _json(self._ask("POST", path, body, home))
+
+    def tell(self, path: str, body: Mapping[str, Any]) -> None:
+        """Post what has no answer but that it was done; see `post`."""
+        self._ask("POST", path, body, 0)
 
     def close(self) -> None:
         """End: open requests fail, and none is tried again."""
         self._closed.set()
         self._client.close()
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, home: int) -> Any:
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, home: int) -> httpx.Response:
         failure, address = "", ""
         for attempt in range(self.patience.retries + 1):
             address = self.endpoints[(home + attempt) % len(self.endpoints)] + path
@@ -92,7 +96,7 @@ class Servers:
                 failure = f"{type(error).__name__} {error}".strip()
             else:
                 if response.is_success:
-                    return _json(response, address)
+                    return response
                 if response.status_code != 429 and response.status_code < 500:
                     raise self._refused(response, address)
                 failure, asked = f"answered {response.status_code}", response.headers.get("retry-after")
@@ -124,10 +128,8 @@ class Servers:
         return EngineError(f"{address}: refused the request ({status}): {said}")
 
 
-def _json(response: httpx.Response, address: str) -> Any:
-    if not response.content:
-        return None
+def _json(response: httpx.Response) -> Any:
     try:
         return response.json()
     except ValueError as error:
-        raise EngineError(f"{address}: the answer is no JSON; is this an OpenAI-compatible server?") from error
+        raise EngineError(f"{response.url}: the answer is no JSON; is this an OpenAI-compatible server?") from error

@@ -2,7 +2,9 @@
 
 Before each sampling the server is given the weights of the policy as it is: a LoRA adapter at run time, or all weights
 from a safetensors folder, reloaded in place. Weights carry a version, so that none is sent twice and none is missed;
-with new ones the server's prefix cache is cleared, which holds keys and values of the old.
+with new ones the server's prefix cache is cleared, which holds keys and values of the old. A server that is to follow
+all weights starts from such a folder too, whose output head is its own: vLLM's CPU build (0.32) keeps a packed copy of
+one that is tied to the input embedding, and a reload does not renew it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,7 +41,7 @@ class Weights(Protocol):
 
     @property
     def lora_rank(self) -> int:
-        """Rank of the PEFT adapter on the served model that `write` writes; 0: it writes a whole model."""
+        """Rank of the PEFT adapter on the served model that `write` writes; 0: it writes a whole, untied model."""
         ...
 
     def write(self, folder: Path) -> None:
@@ -79,14 +81,12 @@ class FollowedWeights:
         """The name of the weights as they are, once the server has them."""
         if self.loaded == self.weights.version:
             return self.name
-        new = self.folder / f"weights-{self.weights.version}"
-        shutil.rmtree(new, ignore_errors=True)
-        self.weights.write(new)
+        new = write_version(self.weights, self.folder)
         if self.weights.lora_rank:
             self._load_adapter(new)
         else:
             reload = {"method": "reload_weights", "kwargs": {"weights_path": str(new.resolve())}}
-            self.control.post("/collective_rpc", reload)
+            self.control.tell("/collective_rpc", reload)
             self.name = self.server.name
         self._clear_cache()
         self.loaded = self.weights.version
@@ -97,16 +97,24 @@ class FollowedWeights:
 
     def _load_adapter(self, new: Path) -> None:
         if self.name:
-            self.control.post("/v1/unload_lora_adapter", {"lora_name": self.name})
+            self.control.tell("/v1/unload_lora_adapter", {"lora_name": self.name})
         self.name = f"{self.server.name}-{self.weights.version}"
-        self.control.post("/v1/load_lora_adapter", {"lora_name": self.name, "lora_path": str(new.resolve())})
+        self.control.tell("/v1/load_lora_adapter", {"lora_name": self.name, "lora_path": str(new.resolve())})
 
     def _clear_cache(self) -> None:
         end = time.monotonic() + CLEARING_SECONDS
-        while not (self.control.post("/reset_prefix_cache", {}) or {}).get("success", True):
+        while not self.control.post("/reset_prefix_cache", {}).get("success", True):
             if time.monotonic() > end:
                 raise EngineError("the vLLM server does not clear its prefix cache: old keys and values would be read")
             time.sleep(0.1)
+
+
+def write_version(weights: Weights, folder: Path) -> Path:
+    """Write the weights as they are to a folder of their own below `folder`."""
+    new = folder / f"weights-{weights.version}"
+    shutil.rmtree(new, ignore_errors=True)
+    weights.write(new)
+    return new
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +137,7 @@ def vllm_engine(
 
     Args:
         settings: how it is started and asked.
-        serving: what it serves.
+        serving: what it serves; of `weights` that are whole, those.
         placement: where its environment is found and its files are put.
         stop_id: the id that ends a turn.
         weights: what it follows; None: the model as it is.
@@ -139,13 +147,19 @@ def vllm_engine(
         EngineError: the server cannot be started, or does not take the weights.
     """
     python = vllm_python(settings.environment, placement.checkout)
+    folder = placement.scratch / "vllm-weights"
+    whole = weights is not None and not weights.lora_rank
+    if weights is not None and whole:
+        serving = replace(serving, model=write_version(weights, folder))
     with serve(serving, settings, python, placement.scratch / "vllm.log") as server:
         patience = Patience(settings.request_seconds, settings.retries)
         asked = Servers([server.endpoint], patience, settings.concurrency, server.key, "vLLM's key", server.check, True)
         control = Servers([server.root], patience, 2, server.key, "vLLM's key", server.check, True)
         followed = None
         if weights is not None:
-            followed = FollowedWeights(server, control, weights, placement.scratch / "vllm-weights")
+            followed = FollowedWeights(server, control, weights, folder)
+            if whole:
+                followed.loaded, followed.name = weights.version, server.name
         engine = OpenAIEngine(
             # Another end of text than ours, which the model's folder may name, is a token like any other.
             Completions(asked, stop_id, {"ignore_eos": True}),

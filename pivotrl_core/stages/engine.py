@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Literal
 
-from pivotrl_core.config.engine import OpenAIEngineConfig, TransformersEngineConfig, VLLMEngineConfig
+from pivotrl_core.config.engine import (
+    OpenAIEngineConfig,
+    SamplingStage,
+    TransformersEngineConfig,
+    VLLMEngineConfig,
+)
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.completions import TextReading
 from pivotrl_core.engines.model import ADAPTER, compute_dtype, resolve_folder
@@ -20,22 +24,20 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import read_json
 from pivotrl_core.stages.context import BASE, StageContext
 
-Stage = Literal["profile", "train", "evaluate"]
 
-
-def samples_elsewhere(context: StageContext, stage: Stage) -> bool:
+def samples_elsewhere(context: StageContext, stage: SamplingStage) -> bool:
     """Whether this stage samples through servers."""
     engine = context.config.engine
     return not isinstance(engine, TransformersEngineConfig) and stage in engine.stages
 
 
-def engine_kind(context: StageContext, stage: Stage) -> str:
+def engine_kind(context: StageContext, stage: SamplingStage) -> str:
     """Name of the kind of engine that this stage samples through, for its report."""
     return context.config.engine.kind if samples_elsewhere(context, stage) else "transformers"
 
 
 @contextmanager
-def server_engine(context: StageContext, stage: Stage, policy: str, renderer: ChatRenderer) -> Iterator[ChatEngine]:
+def server_engine(context: StageContext, stage: SamplingStage, policy: str, renderer: ChatRenderer) -> Iterator[ChatEngine]:
     """The engine on servers that samples from the policy in a folder, for the time of the block.
 
     Args:

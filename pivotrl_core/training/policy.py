@@ -149,11 +149,11 @@ class TrainablePolicy:
         return int(self.model.peft_config["default"].r) if self.kind == "lora" else 0
 
     def write(self, folder: Path) -> None:
-        """Write the weights as they compute, for an engine elsewhere: the factors, or the whole model."""
+        """Write the weights as they compute, for an engine elsewhere: the factors, or the whole model, untied."""
         if self.kind == "lora":
             self.save(folder)
         else:
-            save_model(self.model, self.tokenizer, folder)
+            save_model(self.model, self.tokenizer, folder, untied=True)
 
     def save(self, folder: Path) -> None:
         """Write the policy as a PEFT adapter or a Hugging Face folder; equal weights are equal bytes."""

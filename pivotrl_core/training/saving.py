@@ -27,14 +27,17 @@ def save_adapter(model: Any, factors: dict[str, Tensor], folder: Path) -> None:
     write_json(folder / "adapter_config.json", _plain(settings))
 
 
-def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Write a whole model with its tokenizer."""
+def save_model(model: Any, tokenizer: Any, folder: Path, *, untied: bool = False) -> None:
+    """Write a whole model with its tokenizer; `untied`: with an output head of its own, also where it shares one."""
     folder.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(folder)
+    own_head = {**model.state_dict(), "lm_head.weight": model.lm_head.weight.detach().clone()} if untied else None
+    model.save_pretrained(folder, state_dict=own_head)
     tokenizer.save_pretrained(folder)
     config = read_json(folder / "config.json")
     config.pop("_name_or_path", None)
     config.pop("_model_name_or_path", None)
+    if untied:
+        config["tie_word_embeddings"] = False
     write_json(folder / "config.json", config)
     for file in folder.iterdir():
         file.chmod(0o644)

@@ -277,7 +277,7 @@ def test_the_engine_is_the_model_in_the_process_unless_another_is_asked_for() ->
     ("engine", "words"),
     [
         ({"kind": "sglang"}, "'engine'.*'transformers', 'vllm', 'openai'"),
-        ({"kind": "vllm", "concurency": 3}, "'engine.vllm.concurency'; did you mean 'concurrency'"),
+        ({"kind": "vllm", "concurrence": 3}, "'engine.vllm.concurrence'; did you mean 'concurrency'"),
         ({"kind": "vllm", "stages": []}, "engine.vllm.stages"),
         (OPENAI | {"model": ""}, "engine.openai.model"),
         (OPENAI | {"endpoints": ["127.0.0.1:8000"]}, "give one such as http://127.0.0.1:8000/v1"),

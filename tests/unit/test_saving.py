@@ -174,3 +174,23 @@ def test_a_file_that_cannot_be_written_whole_leaves_none_and_names_its_place(tmp
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.iterdir()) == []
+
+
+@KINDS
+def test_what_is_written_for_an_engine_elsewhere_computes_alike_with_an_output_head_of_its_own(
+    parameters: Parameters, tiny_llama: Path, tmp_path: Path
+) -> None:
+    policy = moved(tiny_llama, parameters)
+    assert policy.version == 1
+    policy.write(tmp_path)
+    loaded = load_policy(tmp_path, tiny_llama, COMPUTE)
+    with torch.no_grad():
+        torch.testing.assert_close(loaded.model(IDS).logits, policy.model(IDS).logits)
+    if parameters is FULL:  # a reload in place that forgets what is tied would forget the head
+        assert policy.lora_rank == 0
+        assert policy.model.lm_head.weight is policy.model.model.embed_tokens.weight
+        tensors = load_tensors(tmp_path / "model.safetensors")
+        assert torch.equal(tensors["lm_head.weight"], tensors["model.embed_tokens.weight"])
+        assert loaded.model.lm_head.weight.data_ptr() != loaded.model.model.embed_tokens.weight.data_ptr()
+    else:
+        assert policy.lora_rank == 4
