@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from pivotrl_core.config.engine import SamplingStage
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, load_policy, load_tokenizer, prepare_torch
 from pivotrl_core.engines.protocol import Engine, SamplingConfig
@@ -16,7 +17,7 @@ from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, writ
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distinct_successes, write_rollouts
 from pivotrl_core.pivots.staging import Staging
 from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, timed, write_report
-from pivotrl_core.stages.engine import Stage, engine_kind, samples_elsewhere, server_engine
+from pivotrl_core.stages.engine import engine_kind, samples_elsewhere, server_engine
 from pivotrl_core.stages.models import policy_digest
 from pivotrl_core.stages.rules import check_domains, curtailment
 from pivotrl_core.stages.verification import configured_verifier
@@ -82,7 +83,7 @@ def make_profiler(
 
 
 def write_profile_of(
-    context: StageContext, profiler: Profiler, candidates: Sequence[Candidate], out: Path, stage: Stage
+    context: StageContext, profiler: Profiler, candidates: Sequence[Candidate], out: Path, stage: SamplingStage
 ) -> ProfileCost:
     """Profile, and write a profile's files into `out`. `stage` is the one it happens in. Returns what it cost."""
     metrics = MetricsFile(out / "metrics.jsonl", [])
