@@ -37,7 +37,9 @@ def engine_kind(context: StageContext, stage: SamplingStage) -> str:
 
 
 @contextmanager
-def server_engine(context: StageContext, stage: SamplingStage, policy: str, renderer: ChatRenderer) -> Iterator[ChatEngine]:
+def server_engine(
+    context: StageContext, stage: SamplingStage, policy: str, renderer: ChatRenderer
+) -> Iterator[ChatEngine]:
     """The engine on servers that samples from the policy in a folder, for the time of the block.
 
     Args:
