@@ -13,7 +13,7 @@ many prompt tokens were computed depends on what the server's cache held.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -27,6 +27,7 @@ from pivotrl_core.lanes import ONE_LANE
 
 Drawn = tuple[Sample, TokenCount]
 SAME = 1e-3  # nats within which two log-probabilities of one token are one
+FINISHING_SECONDS = 5.0
 FLAT = -0.05  # log-probability above which a distribution is too sharp for a temperature to show
 
 
@@ -60,6 +61,7 @@ class OpenAIEngine:
         self.count = TokenCount()
         self.endpoints = len(completions.servers.endpoints)
         self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="completions")
+        self._open: set[Future[Drawn]] = set()
         self._tempered: set[float] = {0.0, 1.0}  # temperatures whose log-probabilities are known to be right
 
     def sample(
@@ -98,12 +100,18 @@ class OpenAIEngine:
     def submit(self, prompt_ids: tuple[int, ...], seed: int, sampling: SamplingConfig, home: int) -> Future[Drawn]:
         """Let one sample be drawn, by the endpoint with this number where that is well."""
         draw = self.completions.sample
-        return self._pool.submit(draw, self.model, prompt_ids, seed, sampling, home % self.endpoints)
+        future = self._pool.submit(draw, self.model, prompt_ids, seed, sampling, home % self.endpoints)
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
+        return future
 
     def close(self) -> None:
-        """End what is open, and the connections."""
+        """End: what is open, after an error say, has a moment to finish, and is cut off then."""
+        self.completions.servers.stop()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        wait(list(self._open), timeout=FINISHING_SECONDS)
         self.completions.servers.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.shutdown(wait=True)
 
     def _be_ready(self, prompt_ids: tuple[int, ...], sampling: SamplingConfig) -> None:
         self._be_current()

@@ -80,9 +80,13 @@ class Servers:
         """Post what has no answer but that it was done; see `post`."""
         self._ask("POST", path, body, 0)
 
+    def stop(self) -> None:
+        """From here on no request is tried again."""
+        self._closed.set()
+
     def close(self) -> None:
         """End: open requests fail, and none is tried again."""
-        self._closed.set()
+        self.stop()
         self._client.close()
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, home: int) -> httpx.Response:
