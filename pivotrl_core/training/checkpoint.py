@@ -20,6 +20,7 @@ from torch import Tensor
 from pivotrl_core.files import file_digest, read_json, write_json
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.saving import load_tensors, save_tensors
+from pivotrl_core.types import content_id
 
 log = logging.getLogger(__name__)
 KEPT = 2
@@ -59,34 +60,35 @@ class Checkpoints:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
         save_tensors(_tensors(optimiser), target / "state.safetensors")
-        write_json(
-            target / "manifest.json",
-            {
-                "schema_version": 1,
-                "step": progress.step,
-                "lines": progress.lines,
-                "counters": progress.counters,
-                "source": progress.source,
-                "state": file_digest(target / "state.safetensors"),
-            },
-        )
+        manifest = {
+            "schema_version": 2,
+            "step": progress.step,
+            "lines": progress.lines,
+            "counters": progress.counters,
+            "source": progress.source,
+            "state": file_digest(target / "state.safetensors"),
+        }
+        write_json(target / "manifest.json", manifest | {"digest": content_id(manifest)})
         for old in self._all()[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
         self._saved = time.monotonic()
         self._pause = max(MIN_SECONDS, MAX_OVERHEAD * (self._saved - begun))
 
     def restore(self, optimiser: Optimiser) -> Progress:
-        """Load the newest whole checkpoint into the optimiser's policy; a fresh start where there is none."""
+        """Load the newest whole checkpoint into the optimiser's policy; a fresh start where there is none.
+
+        Damaged ones leave: beside them, the checkpoints to come would find room for one that is whole only.
+        """
         for folder in reversed(self._all()):
             try:
-                manifest = read_json(folder / "manifest.json")
-                if file_digest(folder / "state.safetensors") != manifest["state"]:
-                    raise ValueError("state.safetensors does not match its manifest")
-                _load(optimiser, load_tensors(folder / "state.safetensors"))
-            except (OSError, ValueError, KeyError) as error:
+                progress = _read_manifest(folder)
+                tensors = load_tensors(folder / "state.safetensors")
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 log.warning("checkpoint %s is damaged (%s); taking the one before it", folder.name, error)
+                shutil.rmtree(folder, ignore_errors=True)
                 continue
-            return Progress(manifest["step"], manifest["lines"], manifest["counters"], manifest["source"])
+            _load(optimiser, tensors)
+            return progress
         return Progress()
 
     def clear(self) -> None:
@@ -95,6 +97,16 @@ class Checkpoints:
 
     def _all(self) -> list[Path]:
         return sorted(self.folder.glob("step-*")) if self.folder.exists() else []
+
+
+def _read_manifest(folder: Path) -> Progress:
+    """Where the training stood. Raises ValueError (or what reading raises) where a byte is not as it was written."""
+    manifest = read_json(folder / "manifest.json")
+    if manifest.pop("digest") != content_id(manifest):
+        raise ValueError("manifest.json is not as it was written")
+    if file_digest(folder / "state.safetensors") != manifest["state"]:
+        raise ValueError("state.safetensors does not match its manifest")
+    return Progress(manifest["step"], manifest["lines"], manifest["counters"], manifest["source"])
 
 
 def _tensors(optimiser: Optimiser) -> dict[str, Tensor]:
