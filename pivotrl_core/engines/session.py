@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from pivotrl_core.engines.branches import Branches, Stems
 from pivotrl_core.engines.histories import Histories, runs_by_length
-from pivotrl_core.engines.protocol import Sample, SamplingConfig
+from pivotrl_core.engines.plain_engine import PlainEngine, PlainSession
+from pivotrl_core.engines.protocol import ChatSession, Sample, SamplingConfig
 from pivotrl_core.engines.transformers_engine import Row, TransformersEngine, batches_by_length, new_row
 
 WAITING_SHARE = 8  # new texts are read once a seat in so many waits
@@ -32,6 +33,11 @@ class _Conversation:
     next_turn: Row | None = None  # the turn that begins once its text has been read
     turn: Row | None = None  # the turn that is being written
     max_tokens: int = 0
+
+
+def open_session(engine: TransformersEngine, opening: Sequence[int]) -> ChatSession:
+    """Conversations that begin with these ids, in the manner of the engine."""
+    return PlainSession(engine, opening) if isinstance(engine, PlainEngine) else EpisodeSession(engine, opening)
 
 
 class EpisodeSession:

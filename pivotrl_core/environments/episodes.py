@@ -12,7 +12,7 @@ from itertools import islice
 
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import Sample, SamplingConfig, TokenCount
-from pivotrl_core.engines.session import EpisodeSession
+from pivotrl_core.engines.session import open_session
 from pivotrl_core.engines.transformers_engine import TransformersEngine, common_prefix
 from pivotrl_core.environments.protocol import Domain, Environment, Score, Task
 from pivotrl_core.lanes import even_batches
@@ -95,7 +95,7 @@ class EpisodePlayer:
         self.engine.check_room(max(len(play.opening) for play in plays), self.max_tokens)
         states = [play.opening for play in plays]
         common = min(common_prefix(states), min(map(len, states)) - 1)  # a session reads at least one id of each
-        session = EpisodeSession(self.engine, states[0][:common])
+        session = open_session(self.engine, states[0][:common])
 
         def say(name: int, ids: Sequence[int]) -> None:
             play = plays[name]

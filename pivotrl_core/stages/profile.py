@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, load_policy, prepare_torch
+from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import SamplingConfig
-from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distinct_successes, write_rollouts
@@ -65,7 +65,7 @@ def _profiler(context: StageContext, folder: Path) -> Profiler:
     policy = load_policy(folder, base, compute)
     renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
     return Profiler(
-        TransformersEngine(policy.model, [renderer.eos_id], lanes=compute.lane_plan),
+        embedded_engine(policy.model, [renderer.eos_id], lanes=compute.lane_plan),
         renderer,
         configured_verifier(config),
         SamplingConfig(config.profile.temperature, config.profile.max_tokens),

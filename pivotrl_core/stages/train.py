@@ -10,7 +10,7 @@ from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTra
 from pivotrl_core.config.graph import policy_folder
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
-from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.pool import PoolRow, read_pool
 from pivotrl_core.seeding import derive_seed
@@ -57,6 +57,7 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
             reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
             steps=progress.step, pool=len(pivots),
             replay=getattr(settings, "replay", False), dtype=compute_dtype(context.config.compute),
+            layout=policy.layout,
         )  # fmt: skip
 
 
@@ -104,7 +105,7 @@ def _policy_gradient(
     on_step: OnStep,
 ) -> Progress:
     renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
-    engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+    engine = embedded_engine(policy.model, [renderer.eos_id], lanes=policy.lanes)
     candidates = [pivot.candidate for pivot in pivots]
     source: GroupSource
     if isinstance(settings, GRPOTrain):
