@@ -62,39 +62,50 @@ def tiny_tokenizer(template: str = CHATML) -> Any:
     return fast
 
 
+PADDED_KINDS = ("gemma3", "mistral", "qwen3_next", "mamba", "gpt_oss")
+
+
 def tiny_model(kind: str, seed: int = 0, vocabulary: int = 320) -> Any:
     """A random causal model in fp32, with grouped heads.
 
     `llama`; `smollm2`, a Llama with the heads of SmolLM2-135M; `qwen3`, with its norms of queries and keys, and
-    `qwen3_moe`, with experts besides.
+    `qwen3_moe`, with experts besides. And such as cannot share states: `PADDED_KINDS`, with windows of a few tokens
+    (gemma3 in two of three layers), with linear attention in two of three layers, without any attention, with sinks.
     """
     import torch
-    from transformers import (
-        LlamaConfig,
-        LlamaForCausalLM,
-        Qwen3Config,
-        Qwen3ForCausalLM,
-        Qwen3MoeConfig,
-        Qwen3MoeForCausalLM,
-    )
+    import transformers
 
     torch.manual_seed(seed)
     shape: dict[str, Any] = {
         "vocab_size": vocabulary, "hidden_size": HIDDEN, "intermediate_size": 96, "num_hidden_layers": LAYERS,
         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 4096,
         "tie_word_embeddings": True, "initializer_range": 0.15, "bos_token_id": None, "eos_token_id": 1,
-        "attn_implementation": "sdpa",
     }  # fmt: skip
-    if kind == "llama":
-        return LlamaForCausalLM(LlamaConfig(**shape)).float().eval()
-    if kind == "smollm2":
-        heads = {"hidden_size": 72, "num_attention_heads": 9, "num_key_value_heads": 3, "rope_theta": 100_000.0}
-        return LlamaForCausalLM(LlamaConfig(**shape | heads)).float().eval()
-    # A head size that is not hidden / heads, as in the larger Qwen3 models.
-    if kind == "qwen3_moe":
-        experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True}
-        return Qwen3MoeForCausalLM(Qwen3MoeConfig(**shape, head_dim=24, **experts)).float().eval()
-    return Qwen3ForCausalLM(Qwen3Config(**shape, head_dim=24)).float().eval()
+    shape |= {"attn_implementation": "eager" if kind == "gpt_oss" else "sdpa"}
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": True}
+    name, own = {
+        "llama": ("Llama", {}),
+        "smollm2": ("Llama", {"hidden_size": 72, "num_attention_heads": 9, "num_key_value_heads": 3,
+                              "rope_theta": 100_000.0}),
+        # A head size that is not hidden / heads, as in the larger Qwen3 models.
+        "qwen3": ("Qwen3", {"head_dim": 24}),
+        "qwen3_moe": ("Qwen3Moe", {"head_dim": 24, **experts}),
+        "gemma3": ("Gemma3", {"head_dim": 16, "sliding_window": 6,
+                              "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
+        "mistral": ("Mistral", {"sliding_window": 5}),
+        "qwen3_next": ("Qwen3Next", {
+            "head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8, "shared_expert_intermediate_size": 32, **experts,
+            "layer_types": ["linear_attention", "full_attention", "linear_attention"]}),
+        "mamba": ("Mamba", {"state_size": 8}),
+        "gpt_oss": ("GptOss", {"head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2,
+                               "layer_types": ["full_attention"] * LAYERS, "tie_word_embeddings": False}),
+    }[kind]  # fmt: skip
+    if kind == "mamba":
+        kept = ("vocab_size", "hidden_size", "num_hidden_layers", "initializer_range", "bos_token_id", "eos_token_id")
+        shape = {key: shape[key] for key in kept}
+    config = getattr(transformers, {"Gemma3": "Gemma3TextConfig"}.get(name, f"{name}Config"))
+    return getattr(transformers, f"{name}ForCausalLM")(config(**shape | own)).float().eval()
 
 
 def save_tiny(kind: str, folder: Path, seed: int = 0, template: str = CHATML) -> Path:

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pivotrl_core.config.arms import AdaptiveEtaRule, LoRA, Parameters, SelectConfig
 from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
+from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.lanes import Lanes
 
 
@@ -28,6 +29,16 @@ class ComputeConfig(Section):
     )
     row_tokens: PositiveInt = Field(
         2048, description="tokens of one packed training row; bounds memory, not the result"
+    )
+    layout: BatchLayout = Field(
+        BatchLayout.AUTO,
+        description="of training and scoring: tree computes what sequences share once, padded each sequence for "
+        "itself; auto: tree where that is exact for the model, padded elsewhere (sliding windows, recurrent layers)",
+    )
+    activation_checkpointing: bool = Field(
+        False,
+        description="compute each layer again in the backward pass in place of keeping what it computed: the same "
+        "gradients, for less memory and more time",
     )
 
     @property

@@ -14,6 +14,11 @@ from typing import Any
 import torch
 
 
+def inner_model(model: Any) -> Any:
+    """The causal language model itself, with any adapters inside its layers."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
 @contextmanager
 def merged_adapters(model: Any) -> Iterator[None]:
     """Compute with W + s B A in place of W and an adapter, inside the block; W itself is put back, bit for bit."""

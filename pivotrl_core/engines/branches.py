@@ -5,12 +5,11 @@ A row attends to two segments: a *stem* that it shares with other rows (read in 
 the result is ordinary causal attention, up to rounding.
 
 Works for transformers models that call the attention interface with full causal attention. Not for sliding windows or
-recurrent layers: `check_supported` refuses those.
+recurrent layers: `sharing.py` tells which models those are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,11 +19,8 @@ import torch
 from torch import Tensor
 
 from pivotrl_core.attention import attention_in_force, register_attention
-from pivotrl_core.errors import ConfigError
 
 ATTENTION = "pivotrl_branches"
-# What some models do to attention scores or logits, by its key in their configuration.
-CHANGES_SCORES = ("attn_logit_softcapping", "final_logit_softcapping", "logit_scale", "logits_scaling")
 
 
 class Attending(Protocol):
@@ -236,20 +232,6 @@ def _attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any
 
 
 register_attention(ATTENTION, _attention)
-
-
-def check_supported(model: Any) -> None:
-    """Raise ConfigError where branching, or log-probabilities from the output head alone, would not be exact."""
-    config = model.config
-    kinds: Sequence[str] = getattr(config, "layer_types", None) or ()
-    window = getattr(config, "sliding_window", None) if not kinds else None
-    if window or any(kind != "full_attention" for kind in kinds):
-        raise ConfigError(f"model: {config.model_type} has layers other than full attention; use another engine for it")
-    changes = [name for name in CHANGES_SCORES if getattr(config, name, None) not in (None, 1.0)]
-    if getattr(model.lm_head, "bias", None) is not None:
-        changes.append("a bias of the output head")
-    if changes:
-        raise ConfigError(f"model: {config.model_type} changes its scores ({', '.join(changes)}); use another engine")
 
 
 def branch_attention(model: Any) -> AbstractContextManager[None]:

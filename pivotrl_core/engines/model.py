@@ -106,7 +106,7 @@ def load_model(folder: Path, compute: ComputeConfig) -> Policy:
     if not (folder / "config.json").exists():
         raise ConfigError(f"{folder}: no Hugging Face model here (config.json is missing); name a model folder")
     model = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch_dtype(compute), local_files_only=True, use_safetensors=True, attn_implementation="sdpa"
+        folder, dtype=torch_dtype(compute), local_files_only=True, use_safetensors=True
     )
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     return Policy(model.to(compute.device).eval().requires_grad_(False), tokenizer, adapter=False)

@@ -8,6 +8,7 @@ same machine with the same number of threads.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -22,8 +23,8 @@ import transformers
 from torch import Tensor
 
 from pivotrl_core import attention, seeding
-from pivotrl_core.engines.adapters import merged_adapters
-from pivotrl_core.engines.branches import Attending, Branches, Own, Stems, StemWriter, branch_attention, check_supported
+from pivotrl_core.engines.adapters import inner_model, merged_adapters
+from pivotrl_core.engines.branches import Attending, Branches, Own, Stems, StemWriter, branch_attention
 from pivotrl_core.engines.protocol import (
     ChatSession,
     FinishReason,
@@ -34,6 +35,7 @@ from pivotrl_core.engines.protocol import (
     TokenCount,
     check_room,
 )
+from pivotrl_core.engines.sharing import backbone, check_shared, key_shape
 from pivotrl_core.engines.stems import common_prefix, plan_stems
 from pivotrl_core.files import code_digest
 from pivotrl_core.lanes import ONE_LANE, Lanes
@@ -75,20 +77,27 @@ class TransformersEngine:
             other values may change samples at near-ties.
     """
 
+    code: tuple[Path, ...] = CODE  # what decides on samples
+
     def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 512, lanes: Lanes = ONE_LANE) -> None:
-        self.model = model.get_base_model() if hasattr(model, "get_base_model") else model
+        self.model = inner_model(model)
         self.stop_ids = frozenset(stop_ids)
         self.max_rows = max_rows
         self.lanes = lanes
-        versions = [code_digest(*CODE), torch.__version__, transformers.__version__]
+        versions = [code_digest(*self.code), torch.__version__, transformers.__version__]
         self.version = content_id([*versions, max_rows, lanes.parts])
         self.count = TokenCount()
-        check_supported(self.model)
-        config = self.model.config
-        self.layers = int(config.num_hidden_layers)
-        self.heads = int(config.num_key_value_heads)
-        self.dim = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-        self.context_tokens = int(config.max_position_embeddings)
+        self.context_tokens = int(getattr(self.model.config, "max_position_embeddings", None) or sys.maxsize)
+        self.fit()
+
+    def fit(self) -> None:
+        """See that the model is one to sample from, and how large its keys and values are.
+
+        Raises:
+            ConfigError: it is not: branches would not be exact.
+        """
+        check_shared(self.model)
+        self.layers, self.heads, self.dim = key_shape(self.model.config)
 
     def sample(
         self, requests: Sequence[Request], sampling: SamplingConfig, more: More | None = None
@@ -225,7 +234,7 @@ class TransformersEngine:
 
     def forward(self, branches: Attending, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
         """Hidden states [R, w, hidden] before the output head."""
-        output = self.model.model(
+        output = backbone(self.model)(
             input_ids=ids_RW, position_ids=positions_RW, attention_mask=None, use_cache=False, branches=branches
         )
         hidden: Tensor = output.last_hidden_state
@@ -287,7 +296,7 @@ class TransformersEngine:
         for at, (row, line) in enumerate(zip(rows, lines, strict=True)):
             temperatures[line] = row.temperature or 1.0
             rows_of.setdefault(line, []).append(at)
-        logits_NV = self.model.lm_head(hidden_NH)
+        logits_NV = self.model.get_output_embeddings()(hidden_NH)
         on_cpu = logits_NV.device.type == "cpu"
         step = max(1, CACHED // logits_NV.shape[1]) if on_cpu else max(1, len(logits_NV))
         for start in range(0, len(logits_NV), step):

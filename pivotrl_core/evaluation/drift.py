@@ -19,12 +19,14 @@ import torch
 from torch import Tensor
 
 from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.sharing import head_weight
 from pivotrl_core.evaluation.ordering import order_agreement
 from pivotrl_core.evaluation.protocol import Benchmark
+from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.grpo.kl import exact_kl
+from pivotrl_core.grpo.layouts import Row, build_row, fill_of, row_attention
 from pivotrl_core.grpo.logprobs import token_logprobs_and_entropy
-from pivotrl_core.grpo.prefix_tree import TargetSequence, TreeRow, build_tree_row, split_sequences
-from pivotrl_core.grpo.tree_attention import tree_attention
+from pivotrl_core.grpo.prefix_tree import TargetSequence, split_sequences
 from pivotrl_core.lanes import ONE_LANE, Lanes
 from pivotrl_core.training.scoring import row_hidden
 from pivotrl_core.types import Message, Role
@@ -65,7 +67,12 @@ def continuation(state: Sequence[int], action: Sequence[int]) -> TargetSequence:
 
 
 def score_texts(
-    policy: Any, base: Any, sequences: Sequence[TargetSequence], row_tokens: int, lanes: Lanes = ONE_LANE
+    policy: Any,
+    base: Any,
+    sequences: Sequence[TargetSequence],
+    row_tokens: int,
+    lanes: Lanes = ONE_LANE,
+    layout: BatchLayout = BatchLayout.TREE,
 ) -> TextScores:
     """Score sequences under both models.
 
@@ -73,14 +80,16 @@ def score_texts(
         policy: callable context giving the policy's inner model (`with policy() as model`).
         base: the same for the base policy.
         sequences: what is scored at its targets.
-        row_tokens: nodes of one packed row.
+        row_tokens: tokens of one row.
         lanes: how rows are cut and run.
+        layout: of the rows.
     """
-    rows = [build_tree_row(part) for part in split_sequences(sequences, row_tokens, lanes.parts)]
+    parts = split_sequences(sequences, row_tokens, lanes.parts, fill_of(layout))
+    rows = [build_row(part, layout) for part in parts]
     with policy() as model:
-        own, head = _score_rows(model, rows, lanes), model.lm_head.weight
+        own, head = _score_rows(model, rows, lanes, layout), head_weight(model)
     with base() as model:
-        bases, base_head = _score_rows(model, rows, lanes), model.lm_head.weight
+        bases, base_head = _score_rows(model, rows, lanes, layout), head_weight(model)
 
     @torch.inference_mode()
     def divergence(pair: tuple[_Scored, _Scored]) -> float:
@@ -99,16 +108,16 @@ class _Scored:
     sums: list[float]
 
 
-def _score_rows(model: Any, rows: Sequence[TreeRow], lanes: Lanes) -> list[_Scored]:
+def _score_rows(model: Any, rows: Sequence[Row], lanes: Lanes, layout: BatchLayout) -> list[_Scored]:
     @torch.inference_mode()
-    def score(row: TreeRow) -> _Scored:
+    def score(row: Row) -> _Scored:
         row = row.to(model.device)
         hidden_SD = row_hidden(model, row)
-        scores_S = token_logprobs_and_entropy(hidden_SD, model.lm_head.weight, row.targets_S).logprobs_S.double()
+        scores_S = token_logprobs_and_entropy(hidden_SD, head_weight(model), row.targets_S).logprobs_S.double()
         sums_N = scores_S.new_zeros(len(row.lengths_N)).index_add(0, row.owner_S, scores_S)
         return _Scored(hidden_SD, sums_N.tolist())
 
-    with tree_attention(model):
+    with row_attention(model, layout):
         return list(lanes.map(score, rows))
 
 

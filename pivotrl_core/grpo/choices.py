@@ -41,3 +41,11 @@ class KLEstimator(StrEnum):
     K1 = "k1"
     K2 = "k2"
     K3 = "k3"
+
+
+class BatchLayout(StrEnum):
+    """How the sequences of a batch are computed: as prefix trees, or as padded lines; `auto`: whichever is exact."""
+
+    AUTO = "auto"
+    TREE = "tree"
+    PADDED = "padded"

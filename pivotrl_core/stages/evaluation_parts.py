@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import ChatEngine, Engine, Request, SamplingConfig
-from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.environments.episodes import Episode, EpisodePlayer
 from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.registry import get_domain
@@ -194,19 +194,21 @@ def measure_drift(context: StageContext, subject: Subject, out: Path) -> Found:
     del out
     settings = context.config.evaluate
     benchmarks = [get_benchmark(name) for name in settings.benchmarks]
-    row_tokens = context.config.compute.row_tokens
-    models, lanes = (subject.policy_model, subject.base_model), subject.lanes
+    score = partial(
+        score_texts, subject.policy_model, subject.base_model, row_tokens=context.config.compute.row_tokens,
+        lanes=subject.lanes, layout=subject.layout,
+    )  # fmt: skip
     sequences, groups = _alternatives(context, subject)
     subject.compute_in_fp32()
-    neutral = score_texts(*models, neutral_sequences(subject.renderer, settings.drift_texts), row_tokens, lanes)
+    neutral = score(neutral_sequences(subject.renderer, settings.drift_texts))
     asked = instruction_sequences(subject.renderer, benchmarks, settings.drift_texts)
     metrics: dict[str, float | None] = {"eval/drift/kl_neutral": neutral.kl}
     if asked:
-        instructions = score_texts(*models, asked, row_tokens, lanes)
+        instructions = score(asked)
         change = _mean_change(instructions.logprobs_N, instructions.base_logprobs_N, asked)
         metrics |= {"eval/drift/kl_instructions": instructions.kl, "eval/drift/reference_logprob_change": change}
     if sequences:
-        turns = score_texts(*models, sequences, row_tokens, lanes)
+        turns = score(sequences)
         metrics |= {"eval/drift/kl_other_turns": turns.kl, **action_order(turns, groups)}
     return metrics, {}
 
@@ -224,7 +226,7 @@ def _alternatives(context: StageContext, subject: Subject) -> tuple[list[Any], l
     ]
     with subject.base_model() as base:
         own = base is subject.embedded.model
-        engine = subject.embedded if own else TransformersEngine(base, [subject.renderer.eos_id], lanes=subject.lanes)
+        engine = subject.embedded if own else embedded_engine(base, [subject.renderer.eos_id], lanes=subject.lanes)
         samples = engine.sample(requests, SamplingConfig(1.0, context.config.evaluate.max_tokens))
     sequences: list[Any] = []
     groups: list[int] = []

@@ -10,8 +10,8 @@ from pathlib import Path
 from pivotrl_core.config.engine import SamplingStage
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, load_policy, load_tokenizer, prepare_torch
+from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import Engine, SamplingConfig
-from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distinct_successes, write_rollouts
@@ -48,7 +48,7 @@ def _sampler(context: StageContext, policy: str) -> Iterator[tuple[Engine, ChatR
         return
     loaded = load_policy(folder, base, config.compute)
     renderer = ChatRenderer(loaded.tokenizer, config.data.tool_format)
-    yield TransformersEngine(loaded.model, [renderer.eos_id], lanes=config.compute.lane_plan), renderer
+    yield embedded_engine(loaded.model, [renderer.eos_id], lanes=config.compute.lane_plan), renderer
 
 
 def training_candidates(context: StageContext) -> list[Candidate]:

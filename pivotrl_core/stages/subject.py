@@ -11,8 +11,11 @@ from typing import Any
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import ADAPTER, load_policy
+from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import ChatEngine
+from pivotrl_core.engines.sharing import choose_layout
 from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.lanes import Lanes
 from pivotrl_core.stages.context import BASE, StageContext
 from pivotrl_core.stages.engine import samples_elsewhere, server_engine
@@ -42,6 +45,11 @@ class Subject:
         """How what is measured is cut and run."""
         return self.embedded.lanes
 
+    @property
+    def layout(self) -> BatchLayout:
+        """How sequences are laid out that are scored."""
+        return choose_layout(self.embedded.model, self.config.compute.layout)
+
     @contextmanager
     def policy_model(self) -> Iterator[Any]:
         """The policy's inner model."""
@@ -68,7 +76,7 @@ def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Su
     same = folder == base_folder or (folder / ADAPTER).exists()
     base = None if same else load_policy(base_folder, base_folder, config.compute).model
     renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
-    engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=config.compute.lane_plan)
+    engine = embedded_engine(policy.model, [renderer.eos_id], lanes=config.compute.lane_plan)
     portions = Portions(context.scratch / "portions", engine)
     return Subject(config, arm, seed, policy, base, engine, engine, renderer, portions)
 

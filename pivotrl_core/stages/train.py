@@ -11,8 +11,8 @@ from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTra
 from pivotrl_core.config.graph import policy_folder
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
+from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import ChatEngine
-from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.pool import PoolRow, read_pool
 from pivotrl_core.seeding import derive_seed
@@ -69,7 +69,7 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
         write_report(
             reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
             steps=progress.step, pool=len(pivots),
-            replay=getattr(settings, "replay", False), dtype=compute_dtype(context.config.compute),
+            replay=getattr(settings, "replay", False), dtype=compute_dtype(context.config.compute), layout=policy.layout,
             engine=engine_kind(context, "train") if not isinstance(settings, SFTTrain) else "none",
             **({"rounds": progress.rounds} if getattr(settings, "reprofile", None) is not None else {}),
         )  # fmt: skip
@@ -118,7 +118,7 @@ def _sampler(
         with following_engine(context, start, policy, renderer) as engine:
             yield engine
         return
-    yield TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+    yield embedded_engine(policy.model, [renderer.eos_id], lanes=policy.lanes)
 
 
 def _groups(

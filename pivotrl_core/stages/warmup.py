@@ -83,7 +83,7 @@ def _train(context: StageContext, model: Path) -> None:
     cost = {f"cost/{name}": value for name, value in progress.counters.items()}
     write_report(
         context.path(REPORT / "report.json"), "warmup", final | cost, trained=True, trajectories=len(rows),
-        dtype=compute_dtype(context.config.compute),
+        dtype=compute_dtype(context.config.compute), layout=policy.layout,
         reading={"read": read.read, "kept": read.kept, "by_reason": read.by_reason()},
     )  # fmt: skip
 

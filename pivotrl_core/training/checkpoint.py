@@ -22,6 +22,7 @@ from pivotrl_core.engines.protocol import TokenCount
 from pivotrl_core.files import file_digest, read_json, write_json
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.saving import load_tensors, save_tensors
+from pivotrl_core.types import content_id
 
 log = logging.getLogger(__name__)
 KEPT = 2
@@ -74,18 +75,16 @@ class Checkpoints:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
         save_tensors(_tensors(optimiser), target / "state.safetensors")
-        write_json(
-            target / "manifest.json",
-            {
-                "schema_version": 1,
-                "step": progress.step,
-                "lines": progress.lines,
-                "counters": progress.counters,
-                "source": progress.source,
-                "rounds": progress.rounds,
-                "state": file_digest(target / "state.safetensors"),
-            },
-        )
+        manifest = {
+            "schema_version": 2,
+            "step": progress.step,
+            "lines": progress.lines,
+            "counters": progress.counters,
+            "source": progress.source,
+            "rounds": progress.rounds,
+            "state": file_digest(target / "state.safetensors"),
+        }
+        write_json(target / "manifest.json", manifest | {"digest": content_id(manifest)})
         for old in self._all()[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
         self._saved = time.monotonic()
@@ -94,20 +93,20 @@ class Checkpoints:
     def restore(self, optimiser: Optimiser, check: Callable[[Progress], None] | None = None) -> Progress:
         """Load the newest whole checkpoint into the optimiser's policy; a fresh start where there is none.
 
-        `check` raises ValueError or OSError where what a checkpoint needs beside it is not whole.
+        Damaged ones leave: beside them, the checkpoints to come would find room for one that is whole only. `check`
+        raises ValueError or OSError where what a checkpoint needs beside it is not whole.
         """
         for folder in reversed(self._all()):
             try:
-                manifest = read_json(folder / "manifest.json")
-                if file_digest(folder / "state.safetensors") != manifest["state"]:
-                    raise ValueError("state.safetensors does not match its manifest")
-                progress = Progress(*(manifest[name] for name in ("step", "lines", "counters", "source", "rounds")))
+                progress = _read_manifest(folder)
                 if check is not None:
                     check(progress)
-                _load(optimiser, load_tensors(folder / "state.safetensors"))
-            except (OSError, ValueError, KeyError) as error:
+                tensors = load_tensors(folder / "state.safetensors")
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 log.warning("checkpoint %s is damaged (%s); taking the one before it", folder.name, error)
+                shutil.rmtree(folder, ignore_errors=True)
                 continue
+            _load(optimiser, tensors)
             return progress
         return Progress()
 
@@ -117,6 +116,16 @@ class Checkpoints:
 
     def _all(self) -> list[Path]:
         return sorted(self.folder.glob("step-*")) if self.folder.exists() else []
+
+
+def _read_manifest(folder: Path) -> Progress:
+    """Where the training stood. Raises ValueError (or what reading raises) where a byte is not as it was written."""
+    manifest = read_json(folder / "manifest.json")
+    if manifest.pop("digest") != content_id(manifest):
+        raise ValueError("manifest.json is not as it was written")
+    if file_digest(folder / "state.safetensors") != manifest["state"]:
+        raise ValueError("state.safetensors does not match its manifest")
+    return Progress(*(manifest[name] for name in ("step", "lines", "counters", "source", "rounds")))
 
 
 def _tensors(optimiser: Optimiser) -> dict[str, Tensor]:

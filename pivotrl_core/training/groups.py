@@ -1,7 +1,7 @@
 """Groups: G samples that are compared with one another, and their members as sequences to train on.
 
 A pivot's samples share its state; an episode is a sequence with the tokens of all its turns as targets. Members of any
-groups share rows of the prefix tree, up to a limit of tokens.
+groups share rows, of a prefix tree or of padded lines, up to a limit of tokens.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from pivotrl_core.environments.episodes import Episode
+from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.grpo.duplicates import merge_equal_actions
+from pivotrl_core.grpo.layouts import fill_of
 from pivotrl_core.grpo.prefix_tree import TargetSequence, plan_rows
 
 
@@ -124,9 +126,9 @@ class EpisodeGroup:
             yield Member(TargetSequence(ids, tuple(places)), index, first, (first,), advantage, logprobs)
 
 
-def split_rows(members: Sequence[Member], max_tokens: int, parts: int) -> list[list[Member]]:
-    """Members in order, as many to a row as its tree has room for, in `parts` rows or more where they suffice."""
-    plan = plan_rows([member.sequence for member in members], max_tokens, parts)
+def split_rows(members: Sequence[Member], max_tokens: int, parts: int, layout: BatchLayout) -> list[list[Member]]:
+    """Members in order, as many to a row as it has room for, in `parts` rows or more where they suffice."""
+    plan = plan_rows([member.sequence for member in members], max_tokens, parts, fill_of(layout))
     return [[members[i] for i in row] for row in plan]
 
 

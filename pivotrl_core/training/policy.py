@@ -16,17 +16,14 @@ from torch import Tensor
 
 from pivotrl_core.config.arms import LoRA, Parameters
 from pivotrl_core.config.stages import ComputeConfig
-from pivotrl_core.engines.branches import check_supported
+from pivotrl_core.engines.adapters import inner_model
 from pivotrl_core.engines.model import ADAPTER, load_model, load_policy, resolve_folder
+from pivotrl_core.engines.sharing import check_logits, choose_layout, head_weight
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.lanes import Lanes
 from pivotrl_core.training.fused import fuse_layers
+from pivotrl_core.training.recomputing import recompute_layers
 from pivotrl_core.training.saving import save_adapter, save_model
-
-
-def inner_model(model: Any) -> Any:
-    """The causal language model itself, with any adapters inside its layers."""
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 class TrainablePolicy:
@@ -56,13 +53,16 @@ class TrainablePolicy:
         loaded = load_model(resolve_folder(base if has_adapter else start), compute)
         self.tokenizer = loaded.tokenizer
         self.model: Any = loaded.model
-        check_supported(self.model)
+        check_logits(self.model)
+        self.layout = choose_layout(self.model, compute.layout)
         fuse_layers(self.model)
         torch.manual_seed(seed)
         if isinstance(parameters, LoRA):
             self._attach(parameters, start if has_adapter else None)
         else:
             self._unfreeze(start if has_adapter else None)
+        if compute.activation_checkpointing:
+            recompute_layers(self.inner)
         self.trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         # What is computed in bf16 is kept in fp32 beside it: an update of 1e-5 would be lost in bf16's 8 bits.
         self.masters = [p if p.dtype == torch.float32 else p.detach().float() for p in self.trained]
@@ -81,7 +81,12 @@ class TrainablePolicy:
         settings = LoraConfig(
             r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", lora_dropout=0.0, task_type="CAUSAL_LM"
         )
-        self.model = get_peft_model(self.model, settings, autocast_adapter_dtype=False).to(loaded_dtype).eval()
+        try:
+            adapted = get_peft_model(self.model, settings, autocast_adapter_dtype=False)
+        except ValueError as error:
+            kind = self.model.config.model_type
+            raise ConfigError(f"parameters: {kind} takes no adapter ({error}); train with 'kind: full'") from error
+        self.model = adapted.to(loaded_dtype).eval()
 
     def _unfreeze(self, adapter: Path | None) -> None:
         if adapter is not None:
@@ -103,8 +108,7 @@ class TrainablePolicy:
     @property
     def head(self) -> Tensor:
         """The output embedding [V, D]."""
-        weight: Tensor = self.inner.lm_head.weight
-        return weight
+        return head_weight(self.inner)
 
     @contextmanager
     def reference(self) -> Iterator[Any]:

@@ -24,11 +24,10 @@ from pivotrl_core.errors import TrainingError
 from pivotrl_core.grpo.advantages import group_advantages, zero_variance_B
 from pivotrl_core.grpo.choices import AdvantageNormalisation, KLEstimator
 from pivotrl_core.grpo.kl import kl_estimate, kl_term
+from pivotrl_core.grpo.layouts import Row, build_row, row_attention
 from pivotrl_core.grpo.loss import ClipConfig, RatioRecord, policy_loss, weighted_sum
 from pivotrl_core.grpo.metrics import group_metrics, ratio_metrics, token_metrics
 from pivotrl_core.grpo.mismatch import MismatchRecord, check_mismatch, measure_mismatch, mismatch_metrics
-from pivotrl_core.grpo.prefix_tree import TreeRow, build_tree_row
-from pivotrl_core.grpo.tree_attention import tree_attention
 from pivotrl_core.grpo.weights import sequence_weights
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.groups import Group, Member, padded_lines, split_rows
@@ -62,11 +61,11 @@ class GroupSource(Protocol):
 
 
 @dataclass(slots=True)
-class _Row:
+class _BatchRow:
     """One row of a batch, with log-probabilities [N, T] of the reference and of the weights that sampled, if needed."""
 
     members: Sequence[Member]
-    tree: TreeRow
+    targets: Row
     reference_NT: Tensor | None = None
     old_NT: Tensor | None = None
 
@@ -218,17 +217,23 @@ def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: Policy
     result_BG = torch.zeros(len(groups), len(groups[0].rewards), dtype=torch.float64)
     ones_G = torch.ones(result_BG.shape[1])
     members = [one for index, group in enumerate(groups) for one in group.members(index, ones_G)]
-    parts = split_rows(members, row_tokens, policy.lanes.parts)
-    rows = [build_tree_row([member.sequence for member in part]).to(policy.inner.device) for part in parts]
+    parts, rows = _rows(policy, members, row_tokens)
     with policy.reference() as reference:
-        references = logprobs_of_rows(reference, rows, config.temperature, policy.lanes)
-    own = logprobs_of_rows(policy.inner, rows, config.temperature, policy.lanes)
+        references = logprobs_of_rows(reference, rows, config.temperature, policy.lanes, policy.layout)
+    own = logprobs_of_rows(policy.inner, rows, config.temperature, policy.lanes, policy.layout)
     for part, own_NT, reference_NT in zip(parts, own, references, strict=True):
         k1_N = kl_estimate(own_NT, reference_NT, KLEstimator.K1).double().sum(dim=1)
         for member, value in zip(part, k1_N.tolist(), strict=True):
             for index in member.equal:
                 result_BG[member.group, index] = value
     return result_BG
+
+
+def _rows(policy: TrainablePolicy, members: Sequence[Member], row_tokens: int) -> tuple[list[list[Member]], list[Row]]:
+    """The members of each row, and the rows, in the policy's layout and on its device."""
+    parts = split_rows(members, row_tokens, policy.lanes.parts, policy.layout)
+    device = policy.inner.device
+    return parts, [build_row([member.sequence for member in part], policy.layout).to(device) for part in parts]
 
 
 def _note_idle(progress: Progress) -> None:
@@ -271,18 +276,16 @@ def _accumulate(
         for member in group.members(index, advantages_BG[index])
         if regularised or member.advantage != 0.0
     ]
-    parts = split_rows(members, row_tokens, policy.lanes.parts)
-    rows = [_Row(part, build_tree_row([one.sequence for one in part]).to(policy.inner.device)) for part in parts]
+    parts, laid_out = _rows(policy, members, row_tokens)
+    rows = [_BatchRow(part, row) for part, row in zip(parts, laid_out, strict=True)]
     if _has_kl_term(config):
         with policy.reference() as reference:
-            trees = [row.tree for row in rows]
-            for row, reference_NT in zip(
-                rows, logprobs_of_rows(reference, trees, config.temperature, policy.lanes), strict=True
-            ):
-                row.reference_NT = reference_NT
+            references = logprobs_of_rows(reference, laid_out, config.temperature, policy.lanes, policy.layout)
+        for row, reference_NT in zip(rows, references, strict=True):
+            row.reference_NT = reference_NT
     for row, old_NT in zip(rows, old, strict=False):
         row.old_NT = old_NT
-    with tree_attention(policy.inner):
+    with row_attention(policy.inner, policy.layout):
         for result in policy.lanes.map(partial(_gradient, policy, weights_BG, config), rows):
             policy.add_gradients(result.gradients)
             totals.add(result)
@@ -291,14 +294,14 @@ def _accumulate(
     return totals
 
 
-def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradient, row: _Row) -> _RowGradient:
+def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradient, row: _BatchRow) -> _RowGradient:
     """One row's gradient, and what is recorded of it."""
     device = policy.inner.device
-    mask_NT = row.tree.mask_NT
+    mask_NT = row.targets.mask_NT
     many_N = torch.tensor([member.multiplicity for member in row.members], device=device)
     advantages_N = torch.tensor([member.advantage for member in row.members], device=device)
     weights_N = torch.stack([weights_BG[member.group, member.first] for member in row.members]).to(device)
-    logprobs_NT, entropy_NT = score_row(policy.inner, row.tree, config.temperature)
+    logprobs_NT, entropy_NT = score_row(policy.inner, row.targets, config.temperature)
     sampled_NT = padded_lines([member.logprobs for member in row.members], mask_NT)
     unsampled_N = torch.tensor([not member.logprobs for member in row.members], device=device)
     before_NT = (logprobs_NT if row.old_NT is None else row.old_NT).detach()
@@ -325,5 +328,5 @@ def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradien
         kl=kl,
         tokens=float((mask_NT.sum(dim=1) * many_N).sum()),
         loss=float(loss.detach()),
-        computed=len(row.tree.input_ids_L),
+        computed=row.targets.computed,
     )

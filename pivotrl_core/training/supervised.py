@@ -18,9 +18,9 @@ from torch import Tensor
 
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.errors import TrainingError
+from pivotrl_core.grpo.layouts import build_row, fill_of, row_attention
 from pivotrl_core.grpo.loss import weighted_sum
-from pivotrl_core.grpo.prefix_tree import TargetSequence, build_tree_row, split_sequences
-from pivotrl_core.grpo.tree_attention import tree_attention
+from pivotrl_core.grpo.prefix_tree import TargetSequence, split_sequences
 from pivotrl_core.seeding import generator
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
@@ -99,14 +99,14 @@ def _accumulate(policy: TrainablePolicy, sequences: Sequence[TargetSequence], ro
     loss_sum, computed = 0.0, 0
 
     def gradient(part: Sequence[TargetSequence]) -> tuple[list[Tensor | None], float, int]:
-        row = build_tree_row(part).to(policy.inner.device)
+        row = build_row(part, policy.layout).to(policy.inner.device)
         logprobs_NT, _ = score_row(policy.inner, row)
         weights_N = torch.full((len(part),), 1.0 / total, device=logprobs_NT.device)
         loss = -weighted_sum(logprobs_NT, row.mask_NT, weights_N)
-        return policy.gradients(loss), float(loss.detach()), len(row.input_ids_L)
+        return policy.gradients(loss), float(loss.detach()), row.computed
 
-    parts = split_sequences(sequences, row_tokens, policy.lanes.parts)
-    with tree_attention(policy.inner):
+    parts = split_sequences(sequences, row_tokens, policy.lanes.parts, fill_of(policy.layout))
+    with row_attention(policy.inner, policy.layout):
         for gradients, loss, size in policy.lanes.map(gradient, parts):
             policy.add_gradients(gradients)
             loss_sum += loss

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import logging
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from pivotrl_core.config.arms import FullParameters, GRPOTrain, KLConfig, LoRA, OptimiserConfig
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.files import read_jsonl
-from pivotrl_core.training.checkpoint import KEPT, Checkpoints
-from tests.toy_training import Run
+from pivotrl_core.training.checkpoint import KEPT, Checkpoints, Progress
+from pivotrl_core.training.optimiser import Optimiser
+from tests.toy_training import RATE, Run
 
 pytestmark = pytest.mark.usefixtures("deterministic")
 
@@ -115,6 +120,72 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(
     damage(run.scratch / "step-000004")
     damage(run.scratch / "step-000002")
     assert run.supervised() == undisturbed  # from the start, where nothing whole is left
+
+
+def cut_state(folder: Path) -> None:
+    path = folder / "state.safetensors"
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+def empty_state(folder: Path) -> None:
+    (folder / "state.safetensors").write_bytes(b"")
+
+
+def empty_manifest(folder: Path) -> None:
+    (folder / "manifest.json").write_bytes(b"")
+
+
+def alter_step(folder: Path) -> None:
+    """One bit of a digit: still a manifest, of another step."""
+    path = folder / "manifest.json"
+    path.write_bytes(re.sub(rb'(\n  "step": )(\d)', lambda m: m[1] + bytes([m[2][0] ^ 1]), path.read_bytes()))
+
+
+def alter_key(folder: Path) -> None:
+    """One bit of a key's name."""
+    path = folder / "manifest.json"
+    path.write_bytes(path.read_bytes().replace(b'"counters"', b'"bounters"'))
+
+
+def alter_kind(folder: Path) -> None:
+    (folder / "manifest.json").write_text("4")
+
+
+@pytest.fixture(scope="module")
+def stopped(tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A training that was killed once it had the checkpoints of steps 2 and 4."""
+    root = tmp_path_factory.mktemp("stopped")
+    run = Run(tiny_llama, root / "out", root / "scratch", stop_at=5)
+    with pytest.raises(KeyboardInterrupt):
+        run.supervised()
+    return run
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [damage_state, cut_state, empty_state, cut_manifest, empty_manifest, lose_manifest, alter_step, alter_key,
+     alter_kind],
+)  # fmt: skip
+def test_no_damage_to_the_newest_checkpoint_goes_unseen(
+    damage: Callable[[Path], None], stopped: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def restored(folder: Path) -> tuple[Progress, list[Tensor]]:
+        policy = stopped.policy()
+        progress = Checkpoints(folder).restore(Optimiser(policy, RATE, STEPS))
+        return progress, policy.masters
+
+    shutil.copytree(stopped.scratch, tmp_path / "all")
+    shutil.copytree(stopped.scratch / "step-000002", tmp_path / "older/step-000002")
+    damage(tmp_path / "all/step-000004")
+    (progress, masters), (older, older_masters) = restored(tmp_path / "all"), restored(tmp_path / "older")
+    assert (progress, progress.step, len(progress.lines)) == (older, 2, 2)
+    assert all(torch.equal(one, other) for one, other in zip(masters, older_masters, strict=True))
+    assert [record.getMessage().split(" (")[0] for record in caplog.records] == ["checkpoint step-000004 is damaged"]
+    # It leaves: of the two that are kept, it would else be one for as long as its step is ahead of the others'.
+    assert [path.name for path in (tmp_path / "all").iterdir()] == ["step-000002"]
+    assert restored(stopped.scratch)[0].step == 4
+    damage(tmp_path / "all/step-000002")
+    assert restored(tmp_path / "all")[0] == Progress()
 
 
 def test_old_checkpoints_leave_and_a_finished_training_clears_all(tiny_llama: Path, tmp_path: Path) -> None:
