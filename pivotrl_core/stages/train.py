@@ -69,8 +69,9 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
         write_report(
             reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
             steps=progress.step, pool=len(pivots),
-            replay=getattr(settings, "replay", False), dtype=compute_dtype(context.config.compute), layout=policy.layout,
+            replay=getattr(settings, "replay", False), dtype=compute_dtype(context.config.compute),
             engine=engine_kind(context, "train") if not isinstance(settings, SFTTrain) else "none",
+            layout=policy.layout,
             **({"rounds": progress.rounds} if getattr(settings, "reprofile", None) is not None else {}),
         )  # fmt: skip
 
