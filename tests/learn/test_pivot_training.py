@@ -81,13 +81,13 @@ def test_a_mastered_pool_ends_the_training_early_and_keeps_what_was_learned(tiny
     run = Run(tiny_llama, tmp_path / "out", tmp_path / "scratch")
     policy = run.policy()
     optimiser = Optimiser(policy, OptimiserConfig(learning_rate=0.01), 50)
-    settings = config(steps=50, group_size=2)
+    settings = config(steps=50, group_size=2, mismatch_limit=None)  # the samples are made up
     progress = train_policy_gradient(
         policy, optimiser, OneLesson(), settings, 400, Checkpoints(run.scratch), run.recorder()
     )
     assert progress.step == 1 + IDLE_LIMIT
     assert progress.counters["taught_steps"] == 1
-    anchored = config(steps=1 + IDLE_LIMIT + 2, group_size=2, kl={"weight": 0.1})
+    anchored = config(steps=1 + IDLE_LIMIT + 2, group_size=2, kl={"weight": 0.1}, mismatch_limit=None)
     progress = train_policy_gradient(
         policy, optimiser, OneLesson(), anchored, 400, Checkpoints(tmp_path / "anchored"), run.recorder()
     )
