@@ -242,12 +242,22 @@ def default_remote(root: Path) -> str | None:
 
 
 def stage_digest(root: Path, name: str) -> str:
-    """Digest of what a stage is about to run with; equals `LockedStage.digest` once it has."""
-    from dvc.dependency.param import ParamsDependency
+    """Digest of what a stage is about to run with; equals `LockedStage.digest` once it has.
+
+    Raises:
+        ConfigError: params.yaml lacks a key that it depends on, or another of its inputs is not there.
+    """
+    from dvc.dependency.base import DependencyDoesNotExistError
+    from dvc.dependency.param import MissingParamsError, ParamsDependency
 
     with _open_repo(root) as repo:
         stage = _load_stage(repo, root, name)
-        stage.save_deps()
+        try:
+            stage.save_deps()
+        except MissingParamsError as error:
+            raise ConfigError(f"stage {name}: {error} Add them; `pivotrl run` says what to add.") from error
+        except DependencyDoesNotExistError as error:
+            raise ConfigError(f"stage {name}: {error}; run the stage that makes it first, or `pivotrl run`") from error
         params = {
             f"{dep.def_path}:{key}": value
             for dep in stage.deps

@@ -6,14 +6,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from flows.launch import make_request
 from flows.parameters import complete_parameters, require_parameters
 from flows.request import Request, read_values, values_text
 from flows.session import open_session
+from flows.stage_program import run_stage_program
 from pivotrl_core.config.graph import write_graph
 from pivotrl_core.config.loading import config_digest, load_config, parse_config
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.files import write_text
 from tasks.graph import missing_parameters
 
 from .conftest import ROOT, git
@@ -62,6 +65,17 @@ def test_a_checkout_whose_parameters_lack_what_stages_depend_on_is_refused_befor
     (pipeline / "params.yaml").write_text("\n".join([text, *added]))
     require_parameters(pipeline, config)
     assert load_config(pipeline / "params.yaml") == config
+
+
+def test_a_stage_by_hand_names_what_is_missing(pipeline: Path) -> None:
+    inputs = yaml.safe_load((pipeline / "dvc.yaml").read_text())["stages"]["candidates"]["deps"]
+    for path in inputs[1:]:
+        write_text(pipeline / path / "some" if "." not in path else pipeline / path, "")
+    with pytest.raises(ConfigError, match=rf"stage candidates: .*'{inputs[0]}' does not exist; run the stage"):
+        run_stage_program(pipeline, "candidates")
+    write_text(pipeline / inputs[0] / "some", "")
+    with pytest.raises(ConfigError, match=r"stage candidates: Parameters 'model, data' are missing .*Add them"):
+        run_stage_program(pipeline, "candidates")
 
 
 def test_a_worktree_gets_the_defaults_of_what_stages_depend_on(pipeline: Path) -> None:
