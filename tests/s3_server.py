@@ -25,6 +25,7 @@ import pytest
 ACCESS_KEY, SECRET_KEY = "test-access", "test-secret"
 _PR_SET_PDEATHSIG = 1
 _GRPC_OFFSET = 10_000  # the server listens for gRPC at each port plus this
+_BUCKETS = 4096  # each takes a volume; by default there are as many volumes as 128 MB fit the free disk
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _command(folder: Path, ports: list[int]) -> list[str]:
     names = ("s3.port", "master.port", "volume.port", "filer.port")
     chosen = [f"-{name}={port}" for name, port in zip(names, ports, strict=True)]
     place = [f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={config}"]
-    return [binary, "mini", *place, *off, *chosen]
+    return [binary, "mini", *place, *off, *chosen, f"-volume.max={_BUCKETS}"]
 
 
 def _free_ports(count: int) -> list[int]:
