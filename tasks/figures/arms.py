@@ -14,11 +14,14 @@ from tasks.run_reports import RunReports
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.transforms import Bbox
 
 CAPTION = (
     "Up: better at what it was trained for. Left of the line: other abilities lost. Bars are 95 % intervals; the "
     "change out of domain is paired with base on the same items (embedded item sets, not the official benchmarks)."
 )
+
+_PLACES = [(across, up) for step in (7, 21, 35) for across in (8, -8) for up in (step, -step)]  # of a name, in points
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,26 @@ def _draw(axis: Axes, points: Sequence[_Point], arms: Sequence[str], label: str)
             xerr=[[across[0] - across[1]], [across[2] - across[0]]], yerr=[[up[0] - up[1]], [up[2] - up[0]]],
             fmt=look.marker, color=look.colour, markersize=8, elinewidth=1.4, capsize=3, label=point.arm,
         )  # fmt: skip
-        axis.annotate(
-            point.arm, (across[0], up[0]), xytext=(8, 7), textcoords="offset points", color=INK, weight="bold"
-        )
     axis.set_xlabel("mean change over the embedded OOD benchmarks against base, points")
     axis.set_ylabel(f"{label}, %")
     axis.margins(0.12)
     bottom, top = axis.get_ylim()
     axis.set_ylim(max(bottom, -2.0), min(max(top, 10.0), 102.0))  # shares; a scale of hundredths shows what is nothing
+    _label(axis, points)
+
+
+def _label(axis: Axes, points: Sequence[_Point]) -> None:
+    """Each arm's name beside its point, in the first place where it lies on no name set before, or else in the last."""
+    axis.figure.draw_without_rendering()  # the layout, which says where the points come to lie
+    taken: list[Bbox] = []
+    for point in points:
+        label = axis.annotate(
+            point.arm, (point.change[0], point.success[0]), xytext=_PLACES[0], textcoords="offset points",
+            color=INK, weight="bold",
+        )  # fmt: skip
+        for across, up in _PLACES:
+            label.set(x=across, y=up, ha="left" if across > 0 else "right", va="bottom" if up > 0 else "top")
+            box = label.get_window_extent()
+            if not any(box.overlaps(other) for other in taken):
+                break
+        taken.append(box)
