@@ -11,15 +11,18 @@ from typing import Any
 from pivotrl_core.config.arms import FullParameters, GRPOTrain, LoRA, OptimiserConfig
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.protocol import Engine
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.files import file_digest, write_jsonl
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.stages.context import MetricsFile
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
+from pivotrl_core.training.divided_sampling import DividedEngine
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.pivot_groups import PivotGroups
-from pivotrl_core.training.policy import TrainablePolicy
+from pivotrl_core.training.policy import TrainablePolicy, policy_on
 from pivotrl_core.training.policy_gradient import train_policy_gradient
+from pivotrl_core.training.ranks import ONE_RANK, Ranks
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall, Trajectory, Verdict, tools_to_json
 from tests.tiny_models import COMPUTE
@@ -74,9 +77,10 @@ class Run:
     parameters: LoRA | FullParameters = LOW_RANK
     compute: ComputeConfig = COMPUTE
     stop_at: int | None = None
+    ranks: Ranks = ONE_RANK
 
     def policy(self) -> TrainablePolicy:
-        return TrainablePolicy(self.start, self.start, self.parameters, self.compute, seed=3)
+        return policy_on(self.ranks, self.start, self.start, self.parameters, self.compute, seed=3)
 
     def recorder(self) -> Callable[[Progress, dict[str, float]], None]:
         """Writes metrics.jsonl as the stages do, and is killed after the line of step `stop_at`."""
@@ -84,8 +88,9 @@ class Run:
 
         def on_step(progress: Progress, values: dict[str, float]) -> None:
             nonlocal metrics
-            metrics = metrics or MetricsFile(self.out / "metrics.jsonl", progress.lines)
-            metrics.append(progress.step, values)
+            if self.ranks.writes:
+                metrics = metrics or MetricsFile(self.out / "metrics.jsonl", progress.lines)
+                metrics.append(progress.step, values)
             if progress.step == self.stop_at:
                 raise KeyboardInterrupt
 
@@ -104,17 +109,20 @@ class Run:
         rows = [trajectory_rows(candidates[i : i + 2], renderer) for i in range(0, len(candidates), 2)]
         plan = SupervisedPlan(epochs, batch_trajectories=2, seed=5, checkpoint_every=2, row_tokens=200)
         optimiser = Optimiser(policy, RATE, len(plan.batches(len(rows))))
-        progress = train_supervised(policy, optimiser, rows, plan, Checkpoints(self.scratch), self.recorder())
+        progress = train_supervised(policy, optimiser, rows, plan, Checkpoints(self.scratch, self.ranks), self.recorder())
         return self.finish(policy, progress)
 
     def policy_gradient(self, config: GRPOTrain, verifier: Any = None) -> dict[str, Any]:
         policy = self.policy()
         renderer = ChatRenderer(policy.tokenizer, "compact")
-        engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+        with policy.gathered():
+            engine: Engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+        if self.ranks.count > 1:
+            engine = DividedEngine(engine, policy)
         source = PivotGroups(engine, renderer, verifier or LetterVerifier(), toy_candidates(), config, seed=5)
         optimiser = Optimiser(policy, config.optimiser, config.steps)
         progress = train_policy_gradient(
-            policy, optimiser, source, config, 400, Checkpoints(self.scratch), self.recorder()
+            policy, optimiser, source, config, 400, Checkpoints(self.scratch, self.ranks), self.recorder()
         )
         return self.finish(policy, progress)
 
