@@ -99,6 +99,8 @@ class Run:
     def finish(self, policy: TrainablePolicy, progress: Progress) -> dict[str, Any]:
         """Save the policy; the digests of all files, and the counters."""
         policy.save(self.out / "policy")
+        if not self.ranks.writes:
+            return {}
         files = sorted(path for path in self.out.rglob("*") if path.is_file())
         return {path.relative_to(self.out).as_posix(): file_digest(path) for path in files} | progress.counters
 
@@ -109,10 +111,12 @@ class Run:
         rows = [trajectory_rows(candidates[i : i + 2], renderer) for i in range(0, len(candidates), 2)]
         plan = SupervisedPlan(epochs, batch_trajectories=2, seed=5, checkpoint_every=2, row_tokens=200)
         optimiser = Optimiser(policy, RATE, len(plan.batches(len(rows))))
-        progress = train_supervised(policy, optimiser, rows, plan, Checkpoints(self.scratch, self.ranks), self.recorder())
+        progress = train_supervised(
+            policy, optimiser, rows, plan, Checkpoints(self.scratch, self.ranks), self.recorder()
+        )
         return self.finish(policy, progress)
 
-    def policy_gradient(self, config: GRPOTrain, verifier: Any = None) -> dict[str, Any]:
+    def policy_gradient(self, config: GRPOTrain, verifier: Any = None, row_tokens: int = 400) -> dict[str, Any]:
         policy = self.policy()
         renderer = ChatRenderer(policy.tokenizer, "compact")
         with policy.gathered():
@@ -122,7 +126,7 @@ class Run:
         source = PivotGroups(engine, renderer, verifier or LetterVerifier(), toy_candidates(), config, seed=5)
         optimiser = Optimiser(policy, config.optimiser, config.steps)
         progress = train_policy_gradient(
-            policy, optimiser, source, config, 400, Checkpoints(self.scratch, self.ranks), self.recorder()
+            policy, optimiser, source, config, row_tokens, Checkpoints(self.scratch, self.ranks), self.recorder()
         )
         return self.finish(policy, progress)
 

@@ -9,6 +9,7 @@ latest after `compute.collective_minutes`, and torchrun then ends the others.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,10 +70,12 @@ ONE_RANK = Ranks()
 
 @contextmanager
 def joined_ranks(compute: ComputeConfig) -> Iterator[Ranks]:
-    """The ranks of this training, for the time of the block; they have found each other where there are several.
+    """The ranks of this training, for the time of the block; where there are several, they have found each other.
+
+    Those on one machine divide its threads.
 
     Raises:
-        ConfigError: torchrun did not start this process, or another number of them than `compute.processes`.
+        ConfigError: torchrun did not start this process.
     """
     if compute.processes == 1:
         yield ONE_RANK
@@ -90,11 +93,9 @@ def joined_ranks(compute: ComputeConfig) -> Iterator[Ranks]:
     # Objects and offloaded shards travel by gloo, whatever the device.
     backend = "gloo" if compute.device == "cpu" else "cpu:gloo,cuda:nccl"
     dist.init_process_group(backend, timeout=timedelta(minutes=compute.collective_minutes))
-    if dist.get_world_size() != compute.processes:
-        raise ConfigError(
-            f"torchrun started {dist.get_world_size()} processes, and compute.processes is {compute.processes}; they "
-            "must agree, because the number is part of what a result depends on"
-        )
-    yield Ranks(dist.get_rank(), dist.get_world_size())
+    ranks = Ranks(dist.get_rank(), dist.get_world_size())
+    hosts = ranks.gather(socket.gethostname())
+    torch.set_num_threads(max(1, compute.threads // hosts.count(socket.gethostname())))
+    yield ranks
     # Not in an error: what one rank says of itself must come before the others say that they lost it.
     dist.destroy_process_group()
