@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pivotrl_core.config.arms import FullParameters, GRPOTrain, KLConfig, LoRA, OptimiserConfig
+from pivotrl_core.config.arms import E2ETrain, FullParameters, GRPOTrain, KLConfig, LoRA, OptimiserConfig
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.model import prepare_torch
 from pivotrl_core.grpo.choices import KLEstimator, LossNormalisation
@@ -26,12 +26,20 @@ PLAIN = GRPO.model_copy(update={"kl": KLConfig(), "updates_per_step": 1})
 K1 = PLAIN.model_copy(
     update={"kl": KLConfig(weight=0.1, estimator=KLEstimator.K1), "loss": LossNormalisation.GRPO, "steps": 2}
 )
+EPISODES = E2ETrain(  # a random policy never succeeds; three groups of two tasks, so one is played on
+    method="e2e", steps=2, prompts_per_step=3, group_size=2, max_tokens=4, max_turns=2, entropy_weight=0.1,
+    optimiser=OptimiserConfig(learning_rate=0.01),
+)  # fmt: skip
 NO_LETTER = LetterVerifier(letters="\0")
 MEMORY = {"activation_checkpointing": True}  # and offload, where there is more than one process
 
 
 def gradient(config: GRPOTrain, row_tokens: int = 400, verifier: Any = None) -> Callable[[Run], Any]:
     return lambda run: run.policy_gradient(config, verifier, row_tokens)
+
+
+def episodes(run: Run) -> Any:
+    return run.episodes(EPISODES)
 
 
 def supervised(run: Run) -> Any:
@@ -46,6 +54,7 @@ TRAININGS: dict[str, tuple[LoRA | FullParameters, dict[str, Any], str, Callable[
     "a-row-for-each-action": (LOW_RANK, {}, "llama", gradient(PLAIN, row_tokens=1)),
     "a-rank-without-work": (FULL, {}, "llama", gradient(PLAIN.model_copy(update={"prompts_per_step": 1}))),
     "all-of-zero-variance": (FULL, {}, "llama", gradient(PLAIN, verifier=NO_LETTER)),
+    "episodes": (LOW_RANK, {}, "llama", episodes),
     "sft-lora": (LOW_RANK, {}, "llama", supervised),
     "sft-experts": (FULL, {}, "qwen3_moe", supervised),
     "sft-leanest": (FULL, MEMORY, "llama", supervised),

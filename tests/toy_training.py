@@ -8,23 +8,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pivotrl_core.config.arms import FullParameters, GRPOTrain, LoRA, OptimiserConfig
+from pivotrl_core.config.arms import E2ETrain, FullParameters, GRPOTrain, LoRA, OptimiserConfig, PolicyGradient
+from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.protocol import Engine
 from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.environments.protocol import Pool
+from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.files import file_digest, write_jsonl
-from pivotrl_core.pivots.candidates import extract_candidates
+from pivotrl_core.pivots.candidates import extract_candidates, iterate_candidates
 from pivotrl_core.stages.context import MetricsFile
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.divided_sampling import DividedEngine
+from pivotrl_core.training.episode_groups import EpisodeGroups
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.pivot_groups import PivotGroups
 from pivotrl_core.training.policy import TrainablePolicy, policy_on
-from pivotrl_core.training.policy_gradient import train_policy_gradient
+from pivotrl_core.training.policy_gradient import GroupSource, train_policy_gradient
 from pivotrl_core.training.ranks import ONE_RANK, Ranks
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
-from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall, Trajectory, Verdict, tools_to_json
+from pivotrl_core.types import (
+    Action,
+    Candidate,
+    Message,
+    Role,
+    Split,
+    Tool,
+    ToolCall,
+    Trajectory,
+    Verdict,
+    tools_to_json,
+)
 from tests.tiny_models import COMPUTE
 
 TOOLS = (Tool("find", "Find.", {"type": "object", "properties": {"id": {"type": "string"}}}),)
@@ -119,11 +133,28 @@ class Run:
     def policy_gradient(self, config: GRPOTrain, verifier: Any = None, row_tokens: int = 400) -> dict[str, Any]:
         policy = self.policy()
         renderer = ChatRenderer(policy.tokenizer, "compact")
+        engine = self.engine(policy, renderer)
+        sampler = engine if self.ranks.count == 1 else DividedEngine(engine, policy)
+        source = PivotGroups(sampler, renderer, verifier or LetterVerifier(), toy_candidates(), config, seed=5)
+        return self._policy_gradient(policy, source, config, row_tokens)
+
+    def episodes(self, config: E2ETrain) -> dict[str, Any]:
+        """Two tasks of the help desk."""
+        policy = self.policy()
+        renderer = ChatRenderer(policy.tokenizer, "compact")
+        embedded, domain = EmbeddedSource(trajectories=2), get_domain("helpdesk")
+        recorded = [domain.expert_trajectory(task, 0) for task in domain.tasks(Split.TRAIN, 2, 0, Pool.MAIN)]
+        pool = [next(iterate_candidates(one, Split.TRAIN)) for one in recorded]
+        source = EpisodeGroups(policy, self.engine(policy, renderer), renderer, embedded, pool, config, seed=5)
+        return self._policy_gradient(policy, source, config, 4000)
+
+    def engine(self, policy: TrainablePolicy, renderer: ChatRenderer) -> TransformersEngine:
         with policy.gathered():
-            engine: Engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
-        if self.ranks.count > 1:
-            engine = DividedEngine(engine, policy)
-        source = PivotGroups(engine, renderer, verifier or LetterVerifier(), toy_candidates(), config, seed=5)
+            return TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+
+    def _policy_gradient(
+        self, policy: TrainablePolicy, source: GroupSource, config: PolicyGradient, row_tokens: int
+    ) -> dict[str, Any]:
         optimiser = Optimiser(policy, config.optimiser, config.steps)
         progress = train_policy_gradient(
             policy, optimiser, source, config, row_tokens, Checkpoints(self.scratch, self.ranks), self.recorder()

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from pivotrl_core.config.arms import Arm, E2ETrain, GRPOTrain, LoRA, SFTTrain, TrainConfig
+from pivotrl_core.config.arms import Arm, GRPOTrain, LoRA, SFTTrain, TrainConfig
 from pivotrl_core.config.base import Name, Section
 from pivotrl_core.config.engine import EngineConfig, TransformersEngineConfig
 from pivotrl_core.config.inputs import BundledModel, DataConfig, EmbeddedSource, ModelSource, TrajectorySource
@@ -87,9 +87,7 @@ class Config(Section):
         if self.compute.processes == 1 or isinstance(train, SFTTrain):
             return
         engine = self.engine
-        if isinstance(train, E2ETrain):
-            obstacle = "method e2e plays its episodes in one process"
-        elif train.reprofile is not None:
+        if isinstance(train, GRPOTrain) and train.reprofile is not None:
             obstacle = "reprofile profiles in one process"
         elif not isinstance(engine, TransformersEngineConfig) and "train" in engine.stages:
             obstacle = f"engine.kind {engine.kind} follows the weights of one process: leave train out of engine.stages"

@@ -158,7 +158,7 @@ def _groups(
         found = {pivot.candidate.id: pivot.found for pivot in pivots}
         sampler = engine if policy.ranks.count == 1 else DividedEngine(engine, policy)
         return PivotGroups(sampler, renderer, verifier, candidates, settings, seed, found)
-    return EpisodeGroups(engine, renderer, context.config.source, candidates, settings, seed)
+    return EpisodeGroups(policy, engine, renderer, context.config.source, candidates, settings, seed)
 
 
 def _policy_gradient(
