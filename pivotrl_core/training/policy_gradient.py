@@ -274,10 +274,9 @@ def _accumulate(
         lengths_N, group_N, config.loss, config.max_tokens, counted_B.repeat_interleave(size)
     ).view(-1, size)
     totals = _Totals()
-    counted = [index for index in range(len(groups)) if bool(counted_B[index])]
     members = [
         member
-        for index in (counted[place] for place in policy.ranks.share(len(counted)))
+        for index in _own_groups(policy, counted_B)
         for member in groups[index].members(index, advantages_BG[index])
         if regularised or member.advantage != 0.0
     ]
@@ -300,6 +299,12 @@ def _accumulate(
     for other in others:
         first.add(other)
     return first
+
+
+def _own_groups(policy: TrainablePolicy, counted_B: Tensor) -> list[int]:
+    """Which of the groups that count are this rank's."""
+    counted: list[int] = counted_B.nonzero().flatten().tolist()
+    return [counted[place] for place in policy.ranks.share(len(counted))]
 
 
 def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradient, row: _BatchRow) -> _RowGradient:
