@@ -12,6 +12,7 @@ from typing import Any
 from pivotrl_core.config.arms import E2ETrain, FullParameters, GRPOTrain, KLConfig, LoRA, OptimiserConfig
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.model import prepare_torch
+from pivotrl_core.files import write_json
 from pivotrl_core.grpo.choices import KLEstimator, LossNormalisation
 from pivotrl_core.training.ranks import Ranks, joined_ranks
 from tests.toy_training import LOW_RANK, LetterVerifier, Run
@@ -22,10 +23,8 @@ GRPO = GRPOTrain(
     method="grpo", steps=STEPS, prompts_per_step=3, group_size=4, max_tokens=4, checkpoint_every=2,
     optimiser=OptimiserConfig(learning_rate=0.01, schedule="cosine"), kl=KLConfig(weight=0.1), updates_per_step=2,
 )  # fmt: skip
-PLAIN = GRPO.model_copy(update={"kl": KLConfig(), "updates_per_step": 1})
-K1 = PLAIN.model_copy(
-    update={"kl": KLConfig(weight=0.1, estimator=KLEstimator.K1), "loss": LossNormalisation.GRPO, "steps": 2}
-)
+PLAIN = GRPO.model_copy(update={"kl": KLConfig(), "updates_per_step": 1, "steps": 2})
+K1 = PLAIN.model_copy(update={"kl": KLConfig(weight=0.1, estimator=KLEstimator.K1), "loss": LossNormalisation.GRPO})
 EPISODES = E2ETrain(  # a random policy never succeeds; three groups of two tasks, so one is played on
     method="e2e", steps=2, prompts_per_step=3, group_size=2, max_tokens=4, max_turns=2, entropy_weight=0.1,
     optimiser=OptimiserConfig(learning_rate=0.01),
@@ -43,7 +42,7 @@ def episodes(run: Run) -> Any:
 
 
 def supervised(run: Run) -> Any:
-    return run.supervised()
+    return run.supervised(epochs=2, batch_trajectories=3)  # of four: every other step has one, and a rank has none
 
 
 # Name: parameters, settings of compute, model, training.
@@ -52,7 +51,7 @@ TRAININGS: dict[str, tuple[LoRA | FullParameters, dict[str, Any], str, Callable[
     "grpo-full": (FULL, {}, "llama", gradient(GRPO)),  # its reference policy is a frozen copy
     "kl-in-the-reward": (LOW_RANK, {}, "llama", gradient(K1)),
     "a-row-for-each-action": (LOW_RANK, {}, "llama", gradient(PLAIN, row_tokens=1)),
-    "a-rank-without-work": (FULL, {}, "llama", gradient(PLAIN.model_copy(update={"prompts_per_step": 1}))),
+    "a-rank-without-work": (FULL, MEMORY, "llama", gradient(PLAIN.model_copy(update={"prompts_per_step": 1}))),
     "all-of-zero-variance": (FULL, {}, "llama", gradient(PLAIN, verifier=NO_LETTER)),
     "episodes": (LOW_RANK, {}, "llama", episodes),
     "sft-lora": (LOW_RANK, {}, "llama", supervised),
@@ -91,14 +90,24 @@ def carry_on(root: Path, ranks: Ranks, stopped_on: int) -> None:
     gradient(GRPO)(run)
 
 
+def weigh(root: Path, ranks: Ranks) -> None:
+    """Write how many numbers of its masters each rank has, and how many they are together."""
+    policy = run_of(root, "grpo-full", ranks).policy()
+    own = sum(master.to_local().numel() for master in policy.masters)
+    shares = ranks.gather(own)
+    if ranks.writes:
+        write_json(root / "shares.json", {"shares": shares, "whole": sum(one.numel() for one in policy.masters)})
+
+
 def main(root: Path) -> None:
     """What two processes do."""
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", "`is_gradient_checkpointing`")
-    compute = ComputeConfig(threads=1, dtype="float32", processes=2)
+    compute = ComputeConfig(threads=1, dtype="float32", processes=2, collective_minutes=2.0)
     prepare_torch(compute)
     with joined_ranks(compute) as ranks:
         train(root, ranks)
+        weigh(root, ranks)
         for stopped_on in (1, 2):
             carry_on(root, ranks, stopped_on)
 

@@ -118,12 +118,12 @@ class Run:
         files = sorted(path for path in self.out.rglob("*") if path.is_file())
         return {path.relative_to(self.out).as_posix(): file_digest(path) for path in files} | progress.counters
 
-    def supervised(self, epochs: int = 3) -> dict[str, Any]:
+    def supervised(self, epochs: int = 3, batch_trajectories: int = 2) -> dict[str, Any]:
         policy = self.policy()
         renderer = ChatRenderer(policy.tokenizer, "compact")
         candidates = toy_candidates()
         rows = [trajectory_rows(candidates[i : i + 2], renderer) for i in range(0, len(candidates), 2)]
-        plan = SupervisedPlan(epochs, batch_trajectories=2, seed=5, checkpoint_every=2, row_tokens=200)
+        plan = SupervisedPlan(epochs, batch_trajectories, seed=5, checkpoint_every=2, row_tokens=200)
         optimiser = Optimiser(policy, RATE, len(plan.batches(len(rows))))
         progress = train_supervised(
             policy, optimiser, rows, plan, Checkpoints(self.scratch, self.ranks), self.recorder()

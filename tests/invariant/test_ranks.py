@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pivotrl_core.engines.model import prepare_torch
 from pivotrl_core.errors import EXIT_CONFIG, EXIT_SOFTWARE
-from pivotrl_core.files import file_digest, read_jsonl
+from pivotrl_core.files import file_digest, read_json, read_jsonl
 from pivotrl_core.training.ranks import ONE_RANK, Ranks
 from pivotrl_core.training.saving import load_tensors
 from tasks.torchrun import exit_code
@@ -108,8 +108,14 @@ def test_a_training_is_carried_on_by_as_many_ranks_to_the_bit_and_by_fewer_or_mo
     check_equal(whole, trained / "of-1" / "stopped-on-2", 2e-4)
 
 
+def test_each_rank_keeps_its_part_of_the_masters(trained: Path) -> None:
+    found = read_json(trained / "shares.json")
+    assert sum(found["shares"]) == found["whole"]
+    assert max(found["shares"]) < 0.51 * found["whole"]
+
+
 def test_masters_keep_what_bf16_would_lose(trained: Path) -> None:
-    (checkpoint,) = (trained / "scratch-2-sft-bf16").glob("step-000004")
+    (checkpoint,) = (trained / "scratch-2-sft-bf16").glob("step-000002")
     state = load_tensors(checkpoint / "state.safetensors")
     masters = [tensor for name, tensor in state.items() if name.startswith("master.")]
     assert {tensor.dtype for tensor in masters} == {torch.float32}
