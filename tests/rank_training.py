@@ -53,6 +53,7 @@ TRAININGS: dict[str, tuple[LoRA | FullParameters, dict[str, Any], str, Callable[
     "a-row-for-each-action": (LOW_RANK, {}, "llama", gradient(PLAIN, row_tokens=1)),
     "a-rank-without-work": (FULL, MEMORY, "llama", gradient(PLAIN.model_copy(update={"prompts_per_step": 1}))),
     "all-of-zero-variance": (FULL, {}, "llama", gradient(PLAIN, verifier=NO_LETTER)),
+    "windows": (LOW_RANK, {}, "gemma3", gradient(PLAIN)),  # padded lines; samples by transformers' generate
     "episodes": (LOW_RANK, {}, "llama", episodes),
     "sft-lora": (LOW_RANK, {}, "llama", supervised),
     "sft-experts": (FULL, {}, "qwen3_moe", supervised),

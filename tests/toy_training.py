@@ -12,6 +12,7 @@ from pivotrl_core.config.arms import E2ETrain, FullParameters, GRPOTrain, LoRA, 
 from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.environments.protocol import Pool
 from pivotrl_core.environments.registry import get_domain
@@ -150,7 +151,7 @@ class Run:
 
     def engine(self, policy: TrainablePolicy, renderer: ChatRenderer) -> TransformersEngine:
         with policy.gathered():
-            return TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+            return embedded_engine(policy.model, [renderer.eos_id], lanes=policy.lanes)
 
     def _policy_gradient(
         self, policy: TrainablePolicy, source: GroupSource, config: PolicyGradient, row_tokens: int

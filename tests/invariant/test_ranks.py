@@ -47,7 +47,7 @@ def torchrun(module: str, argument: str) -> subprocess.CompletedProcess[str]:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """All trainings on one rank and on two: `of-1` and `of-2` hold what they leave."""
     root = tmp_path_factory.mktemp("ranks")
-    for kind in ("llama", "qwen3_moe"):
+    for kind in {model for _, _, model, _ in TRAININGS.values()}:
         save_tiny(kind, root / kind)
     threads = torch.get_num_threads()
     prepare_torch(COMPUTE)
