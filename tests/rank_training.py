@@ -55,7 +55,7 @@ TRAININGS: dict[str, tuple[LoRA | FullParameters, dict[str, Any], str, Callable[
     "all-of-zero-variance": (FULL, {}, "llama", gradient(PLAIN, verifier=NO_LETTER)),
     "windows": (LOW_RANK, {}, "gemma3", gradient(PLAIN)),  # padded lines; samples by transformers' generate
     "episodes": (LOW_RANK, {}, "llama", episodes),
-    "sft-lora": (LOW_RANK, {}, "llama", supervised),
+    "sft-lora-bf16": (LOW_RANK, {"dtype": "bfloat16"}, "llama", supervised),
     "sft-experts": (FULL, {}, "qwen3_moe", supervised),
     "sft-leanest": (FULL, MEMORY, "llama", supervised),
     "sft-bf16": (FULL, {"dtype": "bfloat16"}, "llama", supervised),

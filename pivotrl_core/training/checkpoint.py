@@ -154,7 +154,7 @@ def _tensors(optimiser: Optimiser) -> dict[str, Tensor]:
         for name, value in {f"master.{index:05d}": master, **own}.items():
             whole = policy.whole(torch.as_tensor(value))
             if policy.ranks.writes:
-                tensors[name] = whole
+                tensors[name] = whole.detach().cpu()  # one at a time: together they may be more than a GPU holds
     return tensors
 
 

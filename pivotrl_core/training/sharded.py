@@ -183,8 +183,9 @@ class ShardedPolicy(TrainablePolicy):
         """This rank's part of a tensor of a master's shape, which the first rank has; other tensors stay whole."""
         assert isinstance(master, DTensor)
         if tensor.shape != master.shape:
-            return self.ranks.from_first(tensor)
-        return distribute_tensor(tensor.to(self.device), master.device_mesh, master.placements)
+            return self.ranks.from_first(tensor).to(master.device)
+        part = distribute_tensor(tensor.to(self.device), master.device_mesh, master.placements)
+        return part.to(master.device)  # which is the host's where it is offloaded
 
     def save(self, folder: Path) -> None:
         """Write the policy on the first rank, as `TrainablePolicy.save` does."""
