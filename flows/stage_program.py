@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from pivotrl_core.stages.context import StageContext
 from tasks.last_good import BASE, STARTS
 from tasks.memory import prepare_memory
 from tasks.scratch import stage_scratch
-from tasks.settings import find_state, main_checkout
+from tasks.settings import State, find_state, main_checkout
+from tasks.torchrun import check_launched, is_launched, launch, rank
 
 Program = Callable[[StageContext, str, Mapping[str, Any]], None]
 
@@ -23,7 +25,7 @@ GROUPS = {"profile": "profiles", "select": "selects", "train": "trains", "evalua
 
 
 def run_stage_program(root: Path, name: str, key: str = "") -> None:
-    """Run one stage in a checkout or worktree.
+    """Run one stage in a checkout or worktree; one of several processes starts torchrun, which runs this in each.
 
     Args:
         root: Its inputs and outputs lie below it.
@@ -31,7 +33,9 @@ def run_stage_program(root: Path, name: str, key: str = "") -> None:
         key: Which of the group's entries in graph.yaml, for stages that have one.
 
     Raises:
-        ConfigError: There is no such stage or key, or graph.yaml does not follow from params.yaml.
+        ConfigError: There is no such stage or key, graph.yaml does not follow from params.yaml, or torchrun started
+            another number of processes than the stage has.
+        RanksFailedError: One of several processes failed.
     """
     programs = {
         "warmup": _warmup, "candidates": _candidates, "profile": _profile, "select": _select, "train": _train,
@@ -42,8 +46,19 @@ def run_stage_program(root: Path, name: str, key: str = "") -> None:
     prepare_memory()
     graph, config = read_graph(root)
     state, entry = find_state(root), _entry(graph, name, key)
-    with stage_scratch(root, state, f"{name}@{key}" if key else name) as scratch:
+    processes = config.compute.processes if name == "train" else 1
+    if is_launched():
+        check_launched(processes)
+    elif processes > 1:
+        launch(processes, "flows.cli", ["stage", name, "--key", key])
+        return
+    with _scratch(root, state, f"{name}@{key}" if key else name) as scratch:
         programs[name](StageContext(config, root, scratch, state.store, state.models, main_checkout(root)), key, entry)
+
+
+def _scratch(root: Path, state: State, name: str) -> AbstractContextManager[Path]:
+    """The scratch folder, which the first rank alone works in."""
+    return stage_scratch(root, state, name) if rank() == 0 else nullcontext(state.scratch)
 
 
 def read_graph(root: Path) -> tuple[dict[str, Any], Config]:

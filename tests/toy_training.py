@@ -8,20 +8,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pivotrl_core.config.arms import FullParameters, GRPOTrain, LoRA, OptimiserConfig
+from pivotrl_core.config.arms import E2ETrain, FullParameters, GRPOTrain, LoRA, OptimiserConfig, PolicyGradient
+from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.environments.protocol import Pool
+from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.files import file_digest, write_jsonl
-from pivotrl_core.pivots.candidates import extract_candidates
+from pivotrl_core.pivots.candidates import extract_candidates, iterate_candidates
 from pivotrl_core.stages.context import MetricsFile
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
+from pivotrl_core.training.divided_sampling import DividedEngine
+from pivotrl_core.training.episode_groups import EpisodeGroups
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.pivot_groups import PivotGroups
-from pivotrl_core.training.policy import TrainablePolicy
-from pivotrl_core.training.policy_gradient import train_policy_gradient
+from pivotrl_core.training.policy import TrainablePolicy, policy_on
+from pivotrl_core.training.policy_gradient import GroupSource, train_policy_gradient
+from pivotrl_core.training.ranks import ONE_RANK, Ranks
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
-from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall, Trajectory, Verdict, tools_to_json
+from pivotrl_core.types import (
+    Action,
+    Candidate,
+    Message,
+    Role,
+    Split,
+    Tool,
+    ToolCall,
+    Trajectory,
+    Verdict,
+    tools_to_json,
+)
 from tests.tiny_models import COMPUTE
 
 TOOLS = (Tool("find", "Find.", {"type": "object", "properties": {"id": {"type": "string"}}}),)
@@ -74,9 +92,10 @@ class Run:
     parameters: LoRA | FullParameters = LOW_RANK
     compute: ComputeConfig = COMPUTE
     stop_at: int | None = None
+    ranks: Ranks = ONE_RANK
 
     def policy(self) -> TrainablePolicy:
-        return TrainablePolicy(self.start, self.start, self.parameters, self.compute, seed=3)
+        return policy_on(self.ranks, self.start, self.start, self.parameters, self.compute, seed=3)
 
     def recorder(self) -> Callable[[Progress, dict[str, float]], None]:
         """Writes metrics.jsonl as the stages do, and is killed after the line of step `stop_at`."""
@@ -84,8 +103,9 @@ class Run:
 
         def on_step(progress: Progress, values: dict[str, float]) -> None:
             nonlocal metrics
-            metrics = metrics or MetricsFile(self.out / "metrics.jsonl", progress.lines)
-            metrics.append(progress.step, values)
+            if self.ranks.writes:
+                metrics = metrics or MetricsFile(self.out / "metrics.jsonl", progress.lines)
+                metrics.append(progress.step, values)
             if progress.step == self.stop_at:
                 raise KeyboardInterrupt
 
@@ -94,27 +114,51 @@ class Run:
     def finish(self, policy: TrainablePolicy, progress: Progress) -> dict[str, Any]:
         """Save the policy; the digests of all files, and the counters."""
         policy.save(self.out / "policy")
+        if not self.ranks.writes:
+            return {}
         files = sorted(path for path in self.out.rglob("*") if path.is_file())
         return {path.relative_to(self.out).as_posix(): file_digest(path) for path in files} | progress.counters
 
-    def supervised(self, epochs: int = 3) -> dict[str, Any]:
+    def supervised(self, epochs: int = 3, batch_trajectories: int = 2) -> dict[str, Any]:
         policy = self.policy()
         renderer = ChatRenderer(policy.tokenizer, "compact")
         candidates = toy_candidates()
         rows = [trajectory_rows(candidates[i : i + 2], renderer) for i in range(0, len(candidates), 2)]
-        plan = SupervisedPlan(epochs, batch_trajectories=2, seed=5, checkpoint_every=2, row_tokens=200)
+        plan = SupervisedPlan(epochs, batch_trajectories, seed=5, checkpoint_every=2, row_tokens=200)
         optimiser = Optimiser(policy, RATE, len(plan.batches(len(rows))))
-        progress = train_supervised(policy, optimiser, rows, plan, Checkpoints(self.scratch), self.recorder())
+        progress = train_supervised(
+            policy, optimiser, rows, plan, Checkpoints(self.scratch, self.ranks), self.recorder()
+        )
         return self.finish(policy, progress)
 
-    def policy_gradient(self, config: GRPOTrain, verifier: Any = None) -> dict[str, Any]:
+    def policy_gradient(self, config: GRPOTrain, verifier: Any = None, row_tokens: int = 400) -> dict[str, Any]:
         policy = self.policy()
         renderer = ChatRenderer(policy.tokenizer, "compact")
-        engine = TransformersEngine(policy.model, [renderer.eos_id], lanes=policy.lanes)
-        source = PivotGroups(engine, renderer, verifier or LetterVerifier(), toy_candidates(), config, seed=5)
+        engine = self.engine(policy, renderer)
+        sampler = engine if self.ranks.count == 1 else DividedEngine(engine, policy)
+        source = PivotGroups(sampler, renderer, verifier or LetterVerifier(), toy_candidates(), config, seed=5)
+        return self._policy_gradient(policy, source, config, row_tokens)
+
+    def episodes(self, config: E2ETrain) -> dict[str, Any]:
+        """Two tasks of the help desk."""
+        policy = self.policy()
+        renderer = ChatRenderer(policy.tokenizer, "compact")
+        embedded, domain = EmbeddedSource(trajectories=2), get_domain("helpdesk")
+        recorded = [domain.expert_trajectory(task, 0) for task in domain.tasks(Split.TRAIN, 2, 0, Pool.MAIN)]
+        pool = [next(iterate_candidates(one, Split.TRAIN)) for one in recorded]
+        source = EpisodeGroups(policy, self.engine(policy, renderer), renderer, embedded, pool, config, seed=5)
+        return self._policy_gradient(policy, source, config, 4000)
+
+    def engine(self, policy: TrainablePolicy, renderer: ChatRenderer) -> TransformersEngine:
+        with policy.gathered():
+            return embedded_engine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+
+    def _policy_gradient(
+        self, policy: TrainablePolicy, source: GroupSource, config: PolicyGradient, row_tokens: int
+    ) -> dict[str, Any]:
         optimiser = Optimiser(policy, config.optimiser, config.steps)
         progress = train_policy_gradient(
-            policy, optimiser, source, config, 400, Checkpoints(self.scratch), self.recorder()
+            policy, optimiser, source, config, row_tokens, Checkpoints(self.scratch, self.ranks), self.recorder()
         )
         return self.finish(policy, progress)
 

@@ -40,6 +40,26 @@ class ComputeConfig(Section):
         description="compute each layer again in the backward pass in place of keeping what it computed: the same "
         "gradients, for less memory and more time",
     )
+    processes: PositiveInt = Field(
+        1,
+        description="of a training arm, over which torchrun divides groups, weights and optimiser (FSDP2); other "
+        "stages have one. They divide threads; with cuda, each has a GPU",
+    )
+    offload: bool = Field(
+        False, description="keep each process's part of weights, gradients and optimiser in host memory (FSDP2)"
+    )
+    collective_minutes: float = Field(
+        60.0,
+        gt=0.0,
+        le=1440.0,
+        description="how long one process of a training waits for the others, say while they sample, before it fails",
+    )
+
+    @model_validator(mode="after")
+    def _there_is_something_to_divide(self) -> Self:
+        if self.offload and self.processes == 1:
+            raise ValueError("offload: it is done where a training is divided; set processes to 2 or more")
+        return self
 
     @property
     def lane_plan(self) -> Lanes:

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from pivotrl_core.config.arms import Arm, GRPOTrain, LoRA, TrainConfig
+from pivotrl_core.config.arms import Arm, GRPOTrain, LoRA, SFTTrain, TrainConfig
 from pivotrl_core.config.base import Name, Section
 from pivotrl_core.config.engine import EngineConfig, TransformersEngineConfig
 from pivotrl_core.config.inputs import BundledModel, DataConfig, EmbeddedSource, ModelSource, TrajectorySource
@@ -54,6 +54,7 @@ class Config(Section):
         if arm.select is None or arm.train is None:
             raise ValueError(f"arms.{name}: 'select' and 'train' go together; give both (only base has neither)")
         self._check_rounds(name, arm)
+        self._check_processes(name, arm.train)
         if arm.train.start != "base":
             self._check_start(name, arm.train)
 
@@ -81,6 +82,18 @@ class Config(Section):
                 f"arms.{name}.train.reprofile: profile.decides_for does not have this arm's rule, by which it would "
                 f"select in the midst of training; add it there as arms.{name}.select has it"
             )
+
+    def _check_processes(self, name: str, train: TrainConfig) -> None:
+        if self.compute.processes == 1 or isinstance(train, SFTTrain):
+            return
+        engine = self.engine
+        if isinstance(train, GRPOTrain) and train.reprofile is not None:
+            obstacle = "reprofile profiles in one process"
+        elif not isinstance(engine, TransformersEngineConfig) and "train" in engine.stages:
+            obstacle = f"engine.kind {engine.kind} follows the weights of one process: leave train out of engine.stages"
+        else:
+            return
+        raise ValueError(f"arms.{name}.train: {obstacle}; or set compute.processes to 1")
 
     def _trained(self) -> list[str]:
         return [name for name, arm in self.arms.items() if arm.train is not None]

@@ -92,6 +92,7 @@ class PlainEngine(TransformersEngine):
         self.model.generate(
             ids_RT, attention_mask=torch.ones_like(ids_RT), generation_config=settings,
             logits_processor=[_Chooser(self, rows)],
+            synced_gpus=False,  # of a training on several ranks, each of which samples by itself
         )  # fmt: skip
 
     def next_ids(self, rows: Sequence[Row], logits_RV: Tensor) -> list[int]:

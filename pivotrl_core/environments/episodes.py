@@ -64,10 +64,13 @@ class EpisodePlayer:
     max_turns: int
     parallel: int = 96
 
-    def play(self, tasks: Sequence[Task], temperatures: Sequence[float], seed_name: str, seed: int) -> list[Episode]:
+    def play(
+        self, tasks: Sequence[Task], temperatures: Sequence[float], seed_name: str, seed: int, own: range | None = None
+    ) -> list[Episode]:
         """One episode of each task at each temperature, in order; a turn's seed derives from its names alone.
 
-        A task that is named again is played on: its samples are counted, so that none is drawn twice.
+        A task that is named again is played on: its samples are counted, so that none is drawn twice. With `own`, only
+        tasks at these places are played.
         """
         counts: Counter[str] = Counter()
         jobs: list[_Job] = []
@@ -75,6 +78,8 @@ class EpisodePlayer:
             for temperature in temperatures:
                 jobs.append(_Job(task, counts[task.id], temperature))
                 counts[task.id] += 1
+        if own is not None:
+            jobs = jobs[own.start * len(temperatures) : own.stop * len(temperatures)]
         episodes: list[Episode] = []
 
         def play_part(part: range) -> tuple[list[Episode], TokenCount]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
 
-from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTrain
+from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTrain, TrainConfig
 from pivotrl_core.config.graph import policy_folder
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
@@ -21,11 +21,13 @@ from pivotrl_core.stages.engine import engine_kind, following_engine, samples_el
 from pivotrl_core.stages.rounds import configured_rounds
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
+from pivotrl_core.training.divided_sampling import DividedEngine
 from pivotrl_core.training.episode_groups import EpisodeGroups
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.pivot_groups import PivotGroups
-from pivotrl_core.training.policy import TrainablePolicy
+from pivotrl_core.training.policy import TrainablePolicy, policy_on
 from pivotrl_core.training.policy_gradient import GroupSource, train_policy_gradient
+from pivotrl_core.training.ranks import Ranks, joined_ranks
 from pivotrl_core.training.rounds import Rounds
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
 
@@ -38,27 +40,36 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
 
     `start` is a folder: that of the arm's own start, which was profiled and is pi_0, or a descendant of it (a nightly
     run goes on from the last good model, and pi_0 stays what it was).
+
+    Where `compute.processes` is above 1, this runs in each of them; the first rank alone writes.
     """
     settings = context.config.arms[arm].train
     if settings is None:
         raise ConfigError(f"arms.{arm}.train is missing")
     prepare_torch(context.config.compute)
+    with joined_ranks(context.config.compute) as ranks:
+        _train(context, settings, ranks, arm, seed, start, pool)
+
+
+def _train(
+    context: StageContext, settings: TrainConfig, ranks: Ranks, arm: str, seed: int, start: str, pool: str
+) -> None:
     key = f"{arm}-{seed}"
     reports = context.path(Path("reports/train") / key)
-    with timed(context, f"train-{key}"):
+    with timed(context, f"train-{key}") if ranks.writes else nullcontext():
         pivots = read_pool(context.path(Path("data/pools") / pool / "pool.parquet"))
-        policy = TrainablePolicy(
-            context.path(start), context.path(BASE), settings.parameters, context.config.compute,
+        policy = policy_on(
+            ranks, context.path(start), context.path(BASE), settings.parameters, context.config.compute,
             derive_seed(seed, "lora", arm) % 2**31, context.path(policy_folder(settings.start, seed)),
         )  # fmt: skip
-        on_step = _recorder(reports, key)
-        checkpoints = Checkpoints(context.scratch / "checkpoints")
+        on_step = _recorder(reports, key) if ranks.writes else _keep_line
+        checkpoints = Checkpoints(context.scratch / "checkpoints", ranks)
         if isinstance(settings, SFTTrain):
             progress = _supervised(context, policy, settings, pivots, seed, checkpoints, on_step)
         else:
             renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
             with _sampler(context, policy, start, renderer) as engine:
-                source = _groups(context, engine, renderer, settings, pivots, seed)
+                source = _groups(context, policy, engine, renderer, settings, pivots, seed)
                 rounds = None
                 if isinstance(settings, GRPOTrain) and isinstance(source, PivotGroups):
                     rounds = configured_rounds(context, arm, seed, policy, source, settings)
@@ -66,12 +77,15 @@ def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str)
                 if rounds is not None:
                     rounds.publish(progress, reports / "rounds")
         policy.save(context.path(Path("models") / arm / str(seed)))
+        if not ranks.writes:
+            return
         write_report(
             reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
             steps=progress.step, pool=len(pivots),
             replay=getattr(settings, "replay", False), dtype=compute_dtype(context.config.compute),
             engine=engine_kind(context, "train") if not isinstance(settings, SFTTrain) else "none",
             layout=policy.layout,
+            **({"processes": ranks.count} if ranks.count > 1 else {}),
             **({"rounds": progress.rounds} if getattr(settings, "reprofile", None) is not None else {}),
         )  # fmt: skip
 
@@ -89,6 +103,11 @@ def _recorder(reports: Path, key: str) -> OnStep:
         print(f"train {key} step {progress.step + 1}: {', '.join(shown)}", flush=True)
 
     return on_step
+
+
+def _keep_line(progress: Progress, values: dict[str, float]) -> None:
+    """What a rank does at a step that writes nothing."""
+    progress.lines.append({"step": progress.step, "metrics": dict(values)})
 
 
 def _supervised(
@@ -119,11 +138,14 @@ def _sampler(
         with following_engine(context, start, policy, renderer) as engine:
             yield engine
         return
-    yield embedded_engine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+    with policy.gathered():
+        embedded = embedded_engine(policy.model, [renderer.eos_id], lanes=policy.lanes)
+    yield embedded
 
 
 def _groups(
     context: StageContext,
+    policy: TrainablePolicy,
     engine: ChatEngine,
     renderer: ChatRenderer,
     settings: GRPOTrain | E2ETrain,
@@ -134,8 +156,9 @@ def _groups(
     if isinstance(settings, GRPOTrain):
         verifier = configured_verifier(context.config, settings.reward)
         found = {pivot.candidate.id: pivot.found for pivot in pivots}
-        return PivotGroups(engine, renderer, verifier, candidates, settings, seed, found)
-    return EpisodeGroups(engine, renderer, context.config.source, candidates, settings, seed)
+        sampler = engine if policy.ranks.count == 1 else DividedEngine(engine, policy)
+        return PivotGroups(sampler, renderer, verifier, candidates, settings, seed, found)
+    return EpisodeGroups(policy, engine, renderer, context.config.source, candidates, settings, seed)
 
 
 def _policy_gradient(

@@ -3,6 +3,9 @@
 Every random number of training derives from names (seed, step, candidate), so no generator state decides anything; the
 state of torch's own generator is kept all the same. The newest checkpoint that is whole counts; a damaged one is named
 in the log and the one before it is taken.
+
+On several ranks the first one alone reads and writes. What a checkpoint holds is whole, so that any number of ranks may
+go on from it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from torch import Tensor
 from pivotrl_core.engines.protocol import TokenCount
 from pivotrl_core.files import file_digest, read_json, write_json
 from pivotrl_core.training.optimiser import Optimiser
+from pivotrl_core.training.ranks import ONE_RANK, Ranks
 from pivotrl_core.training.saving import load_tensors, save_tensors
 from pivotrl_core.types import content_id
 
@@ -56,8 +60,9 @@ class Progress:
 class Checkpoints:
     """The checkpoints of one training, in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ranks: Ranks = ONE_RANK) -> None:
         self.folder = folder
+        self.ranks = ranks
         self._saved = time.monotonic()
         self._pause = MIN_SECONDS
 
@@ -66,15 +71,22 @@ class Checkpoints:
 
         When a checkpoint is taken decides nothing but what a kill costs; results are the same.
         """
-        return step % every == 0 or time.monotonic() - self._saved >= self._pause
+        return self.ranks.from_first(step % every == 0 or time.monotonic() - self._saved >= self._pause)
 
     def save(self, optimiser: Optimiser, progress: Progress) -> None:
         """Write a checkpoint for `progress.step`; the manifest comes last, and makes it one."""
         begun = time.monotonic()
+        tensors = _tensors(optimiser)
+        if self.ranks.writes:
+            self._write(tensors, progress)
+        self._saved = time.monotonic()
+        self._pause = max(MIN_SECONDS, MAX_OVERHEAD * (self._saved - begun))
+
+    def _write(self, tensors: dict[str, Tensor], progress: Progress) -> None:
         target = self.folder / f"step-{progress.step:06d}"
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
-        save_tensors(_tensors(optimiser), target / "state.safetensors")
+        save_tensors(tensors, target / "state.safetensors")
         manifest = {
             "schema_version": 2,
             "step": progress.step,
@@ -87,8 +99,6 @@ class Checkpoints:
         write_json(target / "manifest.json", manifest | {"digest": content_id(manifest)})
         for old in self._all()[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
-        self._saved = time.monotonic()
-        self._pause = max(MIN_SECONDS, MAX_OVERHEAD * (self._saved - begun))
 
     def restore(self, optimiser: Optimiser, check: Callable[[Progress], None] | None = None) -> Progress:
         """Load the newest whole checkpoint into the optimiser's policy; a fresh start where there is none.
@@ -96,6 +106,14 @@ class Checkpoints:
         Damaged ones leave: beside them, the checkpoints to come would find room for one that is whole only. `check`
         raises ValueError or OSError where what a checkpoint needs beside it is not whole.
         """
+        found = self._read(check) if self.ranks.writes else None
+        progress = self.ranks.from_first(found[0] if found else None)
+        if progress is None:
+            return Progress()
+        _load(optimiser, found[1] if found else {})
+        return progress
+
+    def _read(self, check: Callable[[Progress], None] | None) -> tuple[Progress, dict[str, Tensor]] | None:
         for folder in reversed(self._all()):
             try:
                 progress = _read_manifest(folder)
@@ -106,9 +124,8 @@ class Checkpoints:
                 log.warning("checkpoint %s is damaged (%s); taking the one before it", folder.name, error)
                 shutil.rmtree(folder, ignore_errors=True)
                 continue
-            _load(optimiser, tensors)
-            return progress
-        return Progress()
+            return progress, tensors
+        return None
 
     def clear(self) -> None:
         """Remove all: the training is over and its result is written."""
@@ -129,23 +146,38 @@ def _read_manifest(folder: Path) -> Progress:
 
 
 def _tensors(optimiser: Optimiser) -> dict[str, Tensor]:
+    """Whole tensors by name; on ranks that write nothing, none (but they take part in making them whole)."""
+    policy = optimiser.policy
     tensors: dict[str, Tensor] = {"rng": torch.get_rng_state()}
-    for index, master in enumerate(optimiser.policy.masters):
-        tensors[f"master.{index:05d}"] = master
-        for name, value in optimiser.adam.state.get(master, {}).items():
-            tensors[f"adam.{index:05d}.{name}"] = torch.as_tensor(value)
+    for index, master in enumerate(policy.masters):
+        own = {f"adam.{index:05d}.{name}": value for name, value in optimiser.adam.state.get(master, {}).items()}
+        for name, value in {f"master.{index:05d}": master, **own}.items():
+            whole = policy.whole(torch.as_tensor(value))
+            if policy.ranks.writes:
+                tensors[name] = whole.detach().cpu()  # one at a time: together they may be more than a GPU holds
     return tensors
 
 
 def _load(optimiser: Optimiser, tensors: dict[str, Tensor]) -> None:
+    """Take over what a checkpoint holds; the first rank has it, and the others get their parts of it."""
+    policy = optimiser.policy
+    outline = policy.ranks.from_first({name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()})
+
+    def stored(name: str) -> Tensor:
+        shape, dtype = outline[name]
+        return tensors[name] if name in tensors else torch.empty(shape, dtype=dtype, device="cpu")
+
     with torch.no_grad():
-        for index, master in enumerate(optimiser.policy.masters):
-            master.copy_(tensors[f"master.{index:05d}"])
+        for index, master in enumerate(policy.masters):
+            master.copy_(policy.part(stored(f"master.{index:05d}"), master))
             prefix = f"adam.{index:05d}."
-            own = {name.removeprefix(prefix): t.clone() for name, t in tensors.items() if name.startswith(prefix)}
             # A fused AdamW keeps its moments and its count of steps beside the parameter.
-            moments = {name: t.to(master.device) for name, t in own.items()}
+            moments = {
+                name.removeprefix(prefix): policy.part(stored(name), master)
+                for name in outline
+                if name.startswith(prefix)
+            }
             if moments:
                 optimiser.adam.state[master] = moments
-    torch.set_rng_state(tensors["rng"])
-    optimiser.policy.publish()
+    torch.set_rng_state(policy.ranks.from_first(stored("rng")))
+    policy.publish()

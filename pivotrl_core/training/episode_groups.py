@@ -13,20 +13,23 @@ from pivotrl_core.config.arms import E2ETrain
 from pivotrl_core.config.inputs import EmbeddedSource, TrajectorySource
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import ChatEngine, TokenCount
-from pivotrl_core.environments.episodes import EpisodePlayer
+from pivotrl_core.environments.episodes import Episode, EpisodePlayer
 from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.seeding import generator
+from pivotrl_core.training.divided_sampling import divide
 from pivotrl_core.training.groups import EpisodeGroup
+from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.types import Candidate, Split
 
 
 class EpisodeGroups:
-    """Implements the group source of `train_policy_gradient` for whole episodes."""
+    """Implements the group source of `train_policy_gradient` for whole episodes, on the ranks of `policy`."""
 
     def __init__(
         self,
+        policy: TrainablePolicy,
         engine: ChatEngine,
         renderer: ChatRenderer,
         source: TrajectorySource,
@@ -36,9 +39,11 @@ class EpisodeGroups:
     ) -> None:
         if not isinstance(source, EmbeddedSource):
             raise ConfigError("train.method: e2e needs an environment; source.kind 'embedded' has one")
+        self.policy = policy
         self.engine = engine
         self.config = config
         self.seed = seed
+        self.count = TokenCount()  # of all ranks
         domain = get_domain(source.domain)
         self.player = EpisodePlayer(engine, renderer, domain, config.max_tokens, config.max_turns)
         seen = {str(candidate.metadata.get("task_id", "")) for candidate in pool}
@@ -46,11 +51,6 @@ class EpisodeGroups:
         self.tasks: list[Task] = [task for task in tasks if task.id in seen]
         if not self.tasks:
             raise ConfigError("train.method: e2e found no task of the embedded domain behind the pool's trajectories")
-
-    @property
-    def count(self) -> TokenCount:
-        """Tokens sampled so far."""
-        return self.engine.count
 
     def state(self) -> dict[str, Any]:
         """Nothing: the step alone decides which tasks come next."""
@@ -66,5 +66,10 @@ class EpisodeGroups:
         for position in range(step * self.config.prompts_per_step, (step + 1) * self.config.prompts_per_step):
             order = generator(self.seed, "task-order", position // size).permutation(size)
             tasks.append(self.tasks[int(order[position % size])])
-        episodes = self.player.play(tasks, [self.config.temperature] * G, f"e2e-{step}", self.seed)
+
+        def play(own: range) -> list[Episode]:
+            return self.player.play(tasks, [self.config.temperature] * G, f"e2e-{step}", self.seed, own)
+
+        episodes, tokens = divide(self.policy, self.engine, len(tasks), play)
+        self.count.add(tokens)
         return [EpisodeGroup(tuple(episodes[i : i + G])) for i in range(0, len(episodes), G)]

@@ -39,7 +39,7 @@ class Optimiser:
         Raises:
             TrainingError: the gradient is not finite. Nothing is updated then.
         """
-        norm = float(torch.nn.utils.clip_grad_norm_(self.policy.masters, self.config.max_grad_norm))
+        norm = float(self.policy.whole(torch.nn.utils.clip_grad_norm_(self.policy.masters, self.config.max_grad_norm)))
         if not math.isfinite(norm):
             raise TrainingError(
                 f"the gradient is not finite at step {step}; lower the learning rate, or look at the data"

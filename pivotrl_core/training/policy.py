@@ -7,7 +7,7 @@ is the base policy, a frozen copy otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,13 @@ from pivotrl_core.engines.adapters import inner_model
 from pivotrl_core.engines.model import ADAPTER, load_model, load_policy, resolve_folder
 from pivotrl_core.engines.sharing import check_logits, choose_layout, head_weight
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.grpo.layouts import Row
 from pivotrl_core.lanes import Lanes
 from pivotrl_core.training.fused import fuse_layers
+from pivotrl_core.training.ranks import ONE_RANK, Ranks
 from pivotrl_core.training.recomputing import recompute_layers
 from pivotrl_core.training.saving import save_adapter, save_model
+from pivotrl_core.training.scoring import score_row
 
 
 class TrainablePolicy:
@@ -63,11 +66,16 @@ class TrainablePolicy:
             self._unfreeze(start if has_adapter else None)
         if compute.activation_checkpointing:
             recompute_layers(self.inner)
+        self.ranks: Ranks = ONE_RANK
+        self._reference: Any = None
+        self.version = 0  # of the weights: another number after each `publish`
+        self._own_masters()
+
+    def _own_masters(self) -> None:
+        """Make `trained`, the parameters that compute, and `masters`, those that the optimiser moves."""
         self.trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         # What is computed in bf16 is kept in fp32 beside it: an update of 1e-5 would be lost in bf16's 8 bits.
         self.masters = [p if p.dtype == torch.float32 else p.detach().float() for p in self.trained]
-        self._reference: Any = None
-        self.version = 0  # of the weights: another number after each `publish`
 
     def _attach(self, lora: LoRA, adapter: Path | None) -> None:
         from peft import LoraConfig, PeftModel, get_peft_model
@@ -101,6 +109,12 @@ class TrainablePolicy:
         return inner_model(self.model)
 
     @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        device: torch.device = self.inner.device
+        return device
+
+    @property
     def lanes(self) -> Lanes:
         """How batches are cut and run on this policy."""
         return self.compute.lane_plan
@@ -115,12 +129,26 @@ class TrainablePolicy:
         """The reference policy pi_0, without gradient: its inner model."""
         with torch.no_grad():
             if self.kind == "lora" and resolve_folder(self.pi_0) == resolve_folder(self.base):
-                with self.model.disable_adapter():
+                with self.gathered(), self.model.disable_adapter():
                     yield self.inner
                 return
-            if self._reference is None:
-                self._reference = inner_model(load_policy(self.pi_0, self.base, self.compute).model)
-            yield self._reference
+            with self._frozen_reference() as model:
+                yield model
+
+    @contextmanager
+    def _frozen_reference(self) -> Iterator[Any]:
+        """pi_0 as a model of its own, loaded when it is first asked for."""
+        if self._reference is None:
+            self._reference = inner_model(load_policy(self.pi_0, self.base, self.compute).model)
+        yield self._reference
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """Around what computes with the model itself, without gradient: all weights are there. Here they always are."""
+        return nullcontext()
+
+    def score(self, row: Row, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Log-probability and entropy [N, T] of every target, at the temperature of sampling."""
+        return score_row(self.inner, row, temperature)
 
     def anchor_to(self, folder: Path) -> None:
         """Let the policy in `folder` be pi_0 from now on."""
@@ -139,6 +167,11 @@ class TrainablePolicy:
                 master.grad = grown if master.grad is None else master.grad.add_(grown)
         gradients.clear()
 
+    def in_step(self, rows: int) -> AbstractContextManager[None]:
+        """Around this rank's `rows` rows with a gradient: ranks keep step. A single one does by itself."""
+        del rows
+        return nullcontext()
+
     def publish(self) -> None:
         """After each optimiser step: copy the masters into the parameters that compute."""
         with torch.no_grad():
@@ -146,6 +179,14 @@ class TrainablePolicy:
                 if master is not parameter:
                     parameter.copy_(master)
         self.version += 1
+
+    def whole(self, tensor: Tensor) -> Tensor:
+        """A master or moment as a whole."""
+        return tensor
+
+    def part(self, tensor: Tensor, master: Tensor) -> Tensor:
+        """What this rank keeps of a whole moment, where it keeps its part of the master."""
+        return tensor.clone().to(master.device)
 
     @property
     def lora_rank(self) -> int:
@@ -176,3 +217,15 @@ class TrainablePolicy:
             self.publish()
             self.model = self.model.merge_and_unload().to(dtype)
         save_model(self.model, self.tokenizer, folder)
+
+
+def policy_on(
+    ranks: Ranks, start: Path, base: Path, parameters: Parameters, compute: ComputeConfig, seed: int,
+    reference: Path | None = None,
+) -> TrainablePolicy:  # fmt: skip
+    """The policy of a training on these ranks: divided over them where there are several."""
+    if ranks.count == 1:
+        return TrainablePolicy(start, base, parameters, compute, seed, reference)
+    from pivotrl_core.training.sharded import ShardedPolicy
+
+    return ShardedPolicy(ranks, start, base, parameters, compute, seed, reference)

@@ -34,7 +34,7 @@ from pivotrl_core.training.groups import Group, Member, padded_lines, split_rows
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.rounds import Rounds
-from pivotrl_core.training.scoring import logprobs_of_rows, score_row
+from pivotrl_core.training.scoring import logprobs_of_rows
 
 IDLE_LIMIT = 10  # steps in a row without one group that teaches anything
 
@@ -97,8 +97,8 @@ class _Totals:
     loss: float = 0.0
     computed: int = 0
 
-    def add(self, row: _RowGradient) -> None:
-        """Add one row's; in the rows' order, which decides the last bits."""
+    def add(self, row: _RowGradient | _Totals) -> None:
+        """Add one row's, or another rank's; in their order, which decides the last bits."""
         self.ratios = self.ratios + row.ratios
         self.mismatch = self.mismatch + row.mismatch
         self.entropy += row.entropy
@@ -216,24 +216,27 @@ def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: Policy
     """
     result_BG = torch.zeros(len(groups), len(groups[0].rewards), dtype=torch.float64)
     ones_G = torch.ones(result_BG.shape[1])
-    members = [one for index, group in enumerate(groups) for one in group.members(index, ones_G)]
+    members = [one for index in policy.ranks.share(len(groups)) for one in groups[index].members(index, ones_G)]
     parts, rows = _rows(policy, members, row_tokens)
     with policy.reference() as reference:
         references = logprobs_of_rows(reference, rows, config.temperature, policy.lanes, policy.layout)
-    own = logprobs_of_rows(policy.inner, rows, config.temperature, policy.lanes, policy.layout)
+    with policy.gathered():
+        own = logprobs_of_rows(policy.inner, rows, config.temperature, policy.lanes, policy.layout)
     for part, own_NT, reference_NT in zip(parts, own, references, strict=True):
         k1_N = kl_estimate(own_NT, reference_NT, KLEstimator.K1).double().sum(dim=1)
         for member, value in zip(part, k1_N.tolist(), strict=True):
             for index in member.equal:
                 result_BG[member.group, index] = value
-    return result_BG
+    first_BG, *others = policy.ranks.gather(result_BG)  # 0 where another rank has the group
+    for other_BG in others:
+        first_BG = first_BG + other_BG
+    return first_BG
 
 
 def _rows(policy: TrainablePolicy, members: Sequence[Member], row_tokens: int) -> tuple[list[list[Member]], list[Row]]:
     """The members of each row, and the rows, in the policy's layout and on its device."""
     parts = split_rows(members, row_tokens, policy.lanes.parts, policy.layout)
-    device = policy.inner.device
-    return parts, [build_row([member.sequence for member in part], policy.layout).to(device) for part in parts]
+    return parts, [build_row([member.sequence for member in part], policy.layout).to(policy.device) for part in parts]
 
 
 def _note_idle(progress: Progress) -> None:
@@ -255,7 +258,9 @@ def _accumulate(
     row_tokens: int,
     old: list[Tensor],
 ) -> _Totals:
-    """Gradient of the batch's loss, row by row, with weights that are fixed over the whole batch.
+    """Gradient of the batch's loss, row by row, with weights that are fixed over the whole batch, on all ranks.
+
+    A rank computes its share of the groups that count, each as a whole; the sums are those of all.
 
     `old` keeps each row's log-probabilities at the weights that sampled: the first update of a step fills it.
     """
@@ -271,9 +276,8 @@ def _accumulate(
     totals = _Totals()
     members = [
         member
-        for index, group in enumerate(groups)
-        if bool(counted_B[index])
-        for member in group.members(index, advantages_BG[index])
+        for index in _own_groups(policy, counted_B)
+        for member in groups[index].members(index, advantages_BG[index])
         if regularised or member.advantage != 0.0
     ]
     parts, laid_out = _rows(policy, members, row_tokens)
@@ -285,23 +289,32 @@ def _accumulate(
             row.reference_NT = reference_NT
     for row, old_NT in zip(rows, old, strict=False):
         row.old_NT = old_NT
-    with row_attention(policy.inner, policy.layout):
+    with row_attention(policy.inner, policy.layout), policy.in_step(len(rows)):
         for result in policy.lanes.map(partial(_gradient, policy, weights_BG, config), rows):
             policy.add_gradients(result.gradients)
             totals.add(result)
             if len(old) < len(rows):
                 old.append(result.logprobs_NT)
-    return totals
+    first, *others = policy.ranks.gather(totals)
+    for other in others:
+        first.add(other)
+    return first
+
+
+def _own_groups(policy: TrainablePolicy, counted_B: Tensor) -> list[int]:
+    """Which of the groups that count are this rank's."""
+    counted: list[int] = counted_B.nonzero().flatten().tolist()
+    return [counted[place] for place in policy.ranks.share(len(counted))]
 
 
 def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradient, row: _BatchRow) -> _RowGradient:
     """One row's gradient, and what is recorded of it."""
-    device = policy.inner.device
+    device = policy.device
     mask_NT = row.targets.mask_NT
     many_N = torch.tensor([member.multiplicity for member in row.members], device=device)
     advantages_N = torch.tensor([member.advantage for member in row.members], device=device)
     weights_N = torch.stack([weights_BG[member.group, member.first] for member in row.members]).to(device)
-    logprobs_NT, entropy_NT = score_row(policy.inner, row.targets, config.temperature)
+    logprobs_NT, entropy_NT = policy.score(row.targets, config.temperature)
     sampled_NT = padded_lines([member.logprobs for member in row.members], mask_NT)
     unsampled_N = torch.tensor([not member.logprobs for member in row.members], device=device)
     before_NT = (logprobs_NT if row.old_NT is None else row.old_NT).detach()

@@ -19,15 +19,20 @@ from pivotrl_core.attention import attention_in_force
 from pivotrl_core.errors import ConfigError
 
 
+def layers_of(model: Any) -> list[Any]:
+    """The layers of a model that may be computed again one by one, as transformers names them."""
+    from transformers.modeling_layers import GradientCheckpointingLayer
+
+    return [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+
+
 def recompute_layers(model: Any) -> int:
     """Let each layer keep its input only, wherever a gradient will be asked for; returns how many layers do.
 
     Raises:
         ConfigError: transformers names no layer of this model that may be computed again.
     """
-    from transformers.modeling_layers import GradientCheckpointingLayer
-
-    layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    layers = layers_of(model)
     if not layers:
         raise ConfigError(
             f"compute.activation_checkpointing: {model.config.model_type} has no layers that can be computed again; "

@@ -27,11 +27,17 @@ def save_adapter(model: Any, factors: dict[str, Tensor], folder: Path) -> None:
     write_json(folder / "adapter_config.json", _plain(settings))
 
 
-def save_model(model: Any, tokenizer: Any, folder: Path, *, untied: bool = False) -> None:
-    """Write a whole model with its tokenizer; `untied`: with an output head of its own, also where it shares one."""
+def save_model(
+    model: Any, tokenizer: Any, folder: Path, *, untied: bool = False, weights: dict[str, Tensor] | None = None
+) -> None:
+    """Write a whole model with its tokenizer; `untied`: with an output head of its own, also where it shares one.
+
+    `weights` are those to write where they are not simply the model's.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    own_head = {**model.state_dict(), "lm_head.weight": model.lm_head.weight.detach().clone()} if untied else None
-    model.save_pretrained(folder, state_dict=own_head)
+    if untied:
+        weights = {**model.state_dict(), "lm_head.weight": model.lm_head.weight.detach().clone()}
+    model.save_pretrained(folder, state_dict=weights)
     tokenizer.save_pretrained(folder)
     config = read_json(folder / "config.json")
     config.pop("_name_or_path", None)

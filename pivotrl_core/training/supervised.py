@@ -25,7 +25,6 @@ from pivotrl_core.seeding import generator
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
-from pivotrl_core.training.scoring import score_row
 from pivotrl_core.types import Candidate
 
 
@@ -82,8 +81,8 @@ def train_supervised(
         raise TrainingError("no trajectories to train on; the pool of this arm is empty")
     progress = checkpoints.restore(optimiser)
     while progress.step < len(batches):
-        rows = [row for index in batches[progress.step] for row in trajectories[index]]
-        loss, tokens = _accumulate(policy, rows, plan.row_tokens)
+        batch = [trajectories[index] for index in batches[progress.step]]
+        loss, tokens = _accumulate(policy, batch, plan.row_tokens)
         norm = optimiser.update(progress.step)
         progress.counters["trained_tokens"] = progress.counters.get("trained_tokens", 0) + tokens
         on_step(progress, {"train/loss": loss, "train/grad_norm": norm})
@@ -93,24 +92,34 @@ def train_supervised(
     return progress
 
 
-def _accumulate(policy: TrainablePolicy, sequences: Sequence[TargetSequence], row_tokens: int) -> tuple[float, int]:
-    """Gradient of the step's loss, row by row; returns the loss and the number of computed tokens."""
-    total = sum(len(sequence.places) for sequence in sequences)
+def _accumulate(
+    policy: TrainablePolicy, batch: Sequence[Sequence[TargetSequence]], row_tokens: int
+) -> tuple[float, int]:
+    """Gradient of the step's loss, row by row, each rank with its share of the trajectories.
+
+    Returns the loss and the number of computed tokens, of all ranks.
+    """
+    total = sum(len(sequence.places) for trajectory in batch for sequence in trajectory)
+    sequences = [sequence for place in policy.ranks.share(len(batch)) for sequence in batch[place]]
     loss_sum, computed = 0.0, 0
 
     def gradient(part: Sequence[TargetSequence]) -> tuple[list[Tensor | None], float, int]:
-        row = build_row(part, policy.layout).to(policy.inner.device)
-        logprobs_NT, _ = score_row(policy.inner, row)
+        row = build_row(part, policy.layout).to(policy.device)
+        logprobs_NT, _ = policy.score(row)
         weights_N = torch.full((len(part),), 1.0 / total, device=logprobs_NT.device)
         loss = -weighted_sum(logprobs_NT, row.mask_NT, weights_N)
         return policy.gradients(loss), float(loss.detach()), row.computed
 
     parts = split_sequences(sequences, row_tokens, policy.lanes.parts, fill_of(policy.layout))
-    with row_attention(policy.inner, policy.layout):
+    with row_attention(policy.inner, policy.layout), policy.in_step(len(parts)):
         for gradients, loss, size in policy.lanes.map(gradient, parts):
             policy.add_gradients(gradients)
             loss_sum += loss
             computed += size
+    (loss_sum, computed), *others = policy.ranks.gather((loss_sum, computed))
+    for loss, size in others:
+        loss_sum += loss
+        computed += size
     if not math.isfinite(loss_sum):
         raise TrainingError("the loss is not finite; lower the learning rate, or look at the data of this step")
     return loss_sum, computed

@@ -124,6 +124,10 @@ def test_an_episodes_tokens_are_scored_as_they_were_sampled(tiny_qwen3: Path) ->
         torch.testing.assert_close(found, torch.tensor(member.logprobs), rtol=1e-3, atol=1e-3)
 
 
+def trainable(folder: Path) -> TrainablePolicy:
+    return TrainablePolicy(folder, folder, LoRA(rank=4, alpha=8.0), COMPUTE, seed=0)
+
+
 CONFIG = E2ETrain(
     method="e2e", prompts_per_step=2, group_size=3, max_tokens=4, max_turns=2,
     optimiser=OptimiserConfig(learning_rate=0.01),
@@ -138,11 +142,11 @@ def pool(count: int) -> list[Candidate]:
 
 
 def test_end_to_end_training_plays_the_tasks_of_the_pool_and_moves_the_policy(tiny_llama: Path) -> None:
-    policy = TrainablePolicy(tiny_llama, tiny_llama, LoRA(rank=4, alpha=8.0), COMPUTE, seed=0)
+    policy = trainable(tiny_llama)
     renderer = ChatRenderer(policy.tokenizer, "compact")
     engine = TransformersEngine(policy.model, [renderer.eos_id])
     candidates = pool(6)[:4]
-    source = EpisodeGroups(engine, renderer, EmbeddedSource(trajectories=6), candidates, CONFIG, seed=0)
+    source = EpisodeGroups(policy, engine, renderer, EmbeddedSource(trajectories=6), candidates, CONFIG, seed=0)
     assert {task.id for task in source.tasks} == {str(c.metadata["task_id"]) for c in candidates}
     groups = source.groups(0)
     assert [len(group.rewards) for group in groups] == [3, 3]
@@ -158,8 +162,9 @@ def test_end_to_end_training_plays_the_tasks_of_the_pool_and_moves_the_policy(ti
 
 def test_a_task_that_comes_twice_in_a_step_is_played_on_and_not_again(tiny_llama: Path) -> None:
     one = player(tiny_llama)
+    policy = trainable(tiny_llama)
     settings = CONFIG.model_copy(update={"prompts_per_step": 3})
-    source = EpisodeGroups(one.engine, one.renderer, EmbeddedSource(trajectories=1), pool(1), settings, seed=0)
+    source = EpisodeGroups(policy, one.engine, one.renderer, EmbeddedSource(trajectories=1), pool(1), settings, seed=0)
     groups = source.groups(0)
     assert {group.episodes[0].task.id for group in groups} == {source.tasks[0].id}
     played = [trace(list(group.episodes)) for group in groups]
@@ -190,8 +195,8 @@ def test_a_policy_that_thinks_plays_no_episode_under_a_template_that_cuts_thinki
 
 
 def test_end_to_end_training_needs_an_environment_and_its_tasks(tiny_llama: Path) -> None:
-    one = player(tiny_llama)
+    one, policy = player(tiny_llama), trainable(tiny_llama)
     with pytest.raises(ConfigError, match="needs an environment"):
-        EpisodeGroups(one.engine, one.renderer, FolderSource(kind="folder", path="x"), pool(1), CONFIG, seed=0)
+        EpisodeGroups(policy, one.engine, one.renderer, FolderSource(kind="folder", path="x"), pool(1), CONFIG, seed=0)
     with pytest.raises(ConfigError, match="no task of the embedded domain"):
-        EpisodeGroups(one.engine, one.renderer, EmbeddedSource(trajectories=2), [], CONFIG, seed=0)
+        EpisodeGroups(policy, one.engine, one.renderer, EmbeddedSource(trajectories=2), [], CONFIG, seed=0)

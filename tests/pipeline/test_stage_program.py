@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,12 @@ from flows.request import Request, read_values
 from flows.stage_program import run_stage_program
 from pivotrl_core.config.graph import derive_graph, write_graph
 from pivotrl_core.config.loading import load_config, parse_config
-from pivotrl_core.errors import ConfigError
+from pivotrl_core.errors import EXIT_CONFIG, ConfigError
 from pivotrl_core.files import read_json
 from tasks.memory import LARGE_PAGES
 from tests.report_files import write_reports
 
-from .conftest import pull_text
+from .conftest import ROOT, pull_text
 
 STALE = "graph.yaml does not follow from the arms and seeds of params.yaml; `pivotrl graph`"
 
@@ -122,3 +124,25 @@ def test_by_hand_an_arm_that_cannot_play_stays_in_the_graph(root: Path) -> None:
     assert "e2e-0" in derive_graph(load_config(params))["trains"]
     with pytest.raises(Exception, match="e2e"):  # past the check of the graph: what this arm needs is not there
         run_stage_program(root, "compare")
+
+
+@pytest.mark.parametrize(("stage", "started", "has"), [("train", 3, 2), ("train", 2, 1), ("compare", 2, 1)])
+def test_another_number_of_processes_than_the_stage_has_is_refused(
+    stage: str, started: int, has: int, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _change(root / "params.yaml", "compute", {"processes": has})
+    for name, value in {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": str(started), "RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=f"started {started} processes, and this stage has {has}; set compute.proc"):
+        run_stage_program(root, stage, "sft-0" if stage == "train" else "")
+
+
+def test_a_training_of_several_processes_starts_them_and_ends_with_the_code_of_what_fails(root: Path) -> None:
+    _change(root / "params.yaml", "compute", {"processes": 2})
+    command = [sys.executable, "-m", "flows.cli", "stage", "train", "--key", "sft-0"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == EXIT_CONFIG, done.stderr
+    # The first rank alone looks for a checkpoint, and finds that the inputs are not there; the other one waits for it.
+    assert done.stderr.count("error: stage train@sft-0: dependency 'data/candidates' does not exist") == 1
+    assert "error: a process of this stage failed, and all were ended" in done.stderr

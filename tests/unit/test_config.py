@@ -293,3 +293,34 @@ def test_a_password_in_an_endpoint_is_refused_and_not_repeated() -> None:
     said = refused(tree(engine=OPENAI | {"endpoints": ["https://me:hid-den@host/v1"]}))
     assert "the key belongs into what key_variable names" in said
     assert "hid-den" not in said
+
+
+TURNS = {"select": {"rule": "all"}, "train": {"method": "grpo"}}
+ROUNDS = {"select": {"rule": "all"}, "train": {"method": "grpo", "reprofile": {}}}
+
+
+@pytest.mark.parametrize(
+    ("sections", "words"),
+    [
+        ({"compute": {"processes": 0}}, "compute.processes"),
+        ({"compute": {"offload": True}}, "offload: .* set processes to 2 or more"),
+        ({"compute": {"processes": 2, "collective_minutes": 0}}, "compute.collective_minutes"),
+        (
+            {"compute": {"processes": 2}, "arms": {"base": {}, "rounds": ROUNDS}},
+            "arms.rounds.train: reprofile profiles in one process; or set compute.processes to 1",
+        ),
+        (
+            {"compute": {"processes": 2}, "engine": {"kind": "vllm"}, "arms": {"base": {}, "pivotrl": TURNS}},
+            "arms.pivotrl.train: engine.kind vllm follows .*: leave train out of engine.stages",
+        ),
+    ],
+)
+def test_what_several_processes_cannot_do_is_refused(sections: dict[str, Any], words: str) -> None:
+    assert re.search(words, refused(tree(**sections)))
+
+
+def test_several_processes_train_every_method_and_sample_elsewhere_before() -> None:
+    engine = {"kind": "vllm", "stages": ["profile", "evaluate"]}
+    arms = {"base": {}, "e2e": {"select": {"rule": "all"}, "train": {"method": "e2e"}}}
+    compute = {"processes": 2, "offload": True}
+    assert parse_config(tree(compute=compute, engine=engine, arms=arms)).compute.processes == 2
