@@ -43,7 +43,8 @@ def _prepare() -> tuple[Path, State]:
 def launch(flow: str, request: Request, as_json: bool) -> str:
     """Run one of the flows `run`, `sweep`, `nightly`. Returns what to print."""
     root, state = _prepare()
-    from flows.session import load_request, new_run_id
+    from flows.session import load_request
+    from tasks.run_ids import new_run_id
     from tasks.server import prefect_api
 
     load_request(root, request)  # wrong parameters are refused before anything starts
@@ -89,9 +90,9 @@ def launch_serving(cron: str, timezone: str, request: Request) -> None:
 
 def pull_here(prune: bool = False) -> str:
     """Pull into the checkout or worktree, without DVC; under the project lock, so that no run's data change."""
-    from flows.session import new_run_id
     from pivotrl_core.config.loading import load_config
     from tasks.lock import hold_lock
+    from tasks.run_ids import new_run_id
     from tasks.settings import main_checkout
     from tasks.sources import pull_inputs
 
@@ -139,9 +140,9 @@ def open_ui(port: int) -> None:
 def collect() -> str:
     """Garbage collection, under the project lock: no run is looking at the cache meanwhile."""
     root, state = _prepare()
-    from flows.session import new_run_id
     from tasks.collection import collect_garbage
     from tasks.lock import hold_lock
+    from tasks.run_ids import new_run_id
 
     with hold_lock(state.lock, f"gc-{new_run_id()}"):
         return collect_garbage(root, state)

@@ -16,7 +16,6 @@ from typing import Any
 
 from prefect import flow, runtime
 
-from flows.session import new_run_id
 from flows.terminal import LogEcho, say
 from pivotrl_core.config.inputs import HubModel
 from pivotrl_core.config.loading import load_config
@@ -30,6 +29,7 @@ from tasks.notify import tell_failure
 from tasks.provenance import collect_provenance, report_files
 from tasks.records import Record, find_record
 from tasks.repository import GitError, Repository
+from tasks.run_ids import new_run_id
 from tasks.settings import State, apply_environment, child_environment, find_checkout, find_state
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
 from tasks.sweepers import mark_flow_run
