@@ -65,7 +65,9 @@ def _bring_up_to_date(origin: Origin, target: Path, staging: Path, prune: bool) 
     previous = _previous_manifest(origin, target)
     listing = origin.list_objects(previous)
     if all(split_of(item.key) is PullSplit.WARMUP for item in listing.objects):
-        remedy = "check the path or prefix (what lies under warmup/ is for the warm-up alone)"
+        remedy = (
+            "check the path or prefix (what lies under warmup/, warmup_path or warmup_prefix is for the warm-up alone)"
+        )
         raise ConfigError(f"no .jsonl or .json file (also .gz) to train on at {dict(origin.identity)}: {remedy}")
     for item in listing.objects:
         check_key(item.key)
