@@ -33,7 +33,11 @@ def pool_key(arm: str, start: str, seed: int) -> str:
 
 
 def derive_graph(config: Config) -> dict[str, Any]:
-    """Plain values of graph.yaml: dictionaries `profiles`, `selects`, `trains`, `evaluates`, by stage key."""
+    """Plain values of graph.yaml: `profiles`, `selects`, `trains`, `evaluates` by stage key, and `compares`.
+
+    `compares` names the folders that `compare` reads beside the evaluations. DVC has no dependency that is there or
+    not, so where no arm trains (base alone), and nothing makes these folders, the evaluations are named once more.
+    """
     profiles: dict[str, Any] = {}
     selects: dict[str, Any] = {}
     trains: dict[str, Any] = {}
@@ -50,7 +54,11 @@ def derive_graph(config: Config) -> dict[str, Any]:
             selects[pool] = {"arm": name, "profile": profile}
             train = {"arm": name, "seed": seed, "start": policy, "pool": pool}
             trains[f"{name}-{seed}"] = train | _reads(name, arm, pool)
-    return {"profiles": profiles, "selects": selects, "trains": trains, "evaluates": evaluates}
+    folders = {"pools": "data/pools", "profiles": "data/profiles", "trains": "reports/train"}
+    compares = folders if trains else dict.fromkeys(folders, "reports/evaluate")
+    return {
+        "profiles": profiles, "selects": selects, "trains": trains, "evaluates": evaluates, "compares": compares,
+    }  # fmt: skip
 
 
 def _reads(name: str, arm: Arm, pool: str) -> dict[str, str]:
