@@ -63,7 +63,7 @@ def carry_out(
         request: What to override.
         run_id: The one in the flow run's name where empty.
         checkout: Folder of the checkout; the one around the working folder where empty.
-        plan: Limits, and what happens after a failure.
+        plan: What happens before the graph is asked, and after a failure.
         pull: Brings data/pulled up to date.
         tracked: Tell MLflow.
         seed: What a worktree starts from (default: the checkout).

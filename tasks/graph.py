@@ -174,7 +174,7 @@ def run_stage(
     """
     log = place.logs / f"{name}.log"
     start = log.stat().st_size if log.is_file() else 0
-    flags = ["--force", "--no-run-cache"] if force else []
+    flags = ["--force"] if force else []  # the run cache is not asked then, but learns what came out
     command = dvc_command("repro", "--single-item", *flags, name)
     code = run_supervised(command, place.root, place.environment, log, limits, poll)
     with log.open("rb") as file:

@@ -15,6 +15,7 @@ from flows.request import Request
 from flows.session import Session
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.verifiers import sandbox
 from tasks.locked import read_lock
 from tasks.notify import tell_failure
 from tasks.repository import RUN_REFS, Repository
@@ -184,6 +185,40 @@ def test_a_temporary_failure_is_retried(checkout: Path) -> None:
     )
     summary = _flow("run", pull=_pull(a="one"))(checkout, "run-1", Request())
     assert summary.executed == 5
+
+
+EVALUATE_ALONE = """
+stages:
+  pull:
+    cmd: pivotrl pull
+    frozen: true
+    outs: [data/pulled]
+  evaluate:
+    cmd: python evaluate.py
+    deps: [evaluate.py, data/pulled]
+    outs: [reports/evaluate/base-0]
+"""
+SKIPS_AT_FIRST = """
+import json, pathlib
+calls = pathlib.Path(__file__).resolve().parent / "calls.log"
+reason = None if calls.exists() else "no sandbox: the program bwrap was not found."
+calls.open("a").write("evaluate\\n")
+out = pathlib.Path("reports/evaluate/base-0")
+out.mkdir(parents=True)
+(out / "report.json").write_text(json.dumps({"benchmarks": [{"name": "scicode-embedded", "skipped": reason}]}))
+"""
+
+
+@pytest.mark.skipif(sandbox.available() is not None, reason=f"no sandbox: {sandbox.available()}")
+def test_what_was_skipped_for_want_of_a_sandbox_is_made_anew_where_there_is_one(checkout: Path) -> None:
+    (checkout / "evaluate.py").write_text(SKIPS_AT_FIRST)
+    (checkout / "dvc.yaml").write_text(EVALUATE_ALONE)
+    run = _flow("run", pull=_pull(a="one"))
+    run(checkout, "run-1", Request())  # as on a machine without a sandbox
+    assert run(checkout, "run-2", Request()).executed == 1
+    (checkout / "dvc.lock").unlink()
+    assert run(checkout, "run-3", Request()).executed == 0  # the run cache has the newer result
+    assert calls(checkout) == ["evaluate"] * 2
 
 
 def test_an_unknown_override_is_refused_before_anything_runs(checkout: Path) -> None:
