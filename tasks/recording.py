@@ -25,6 +25,11 @@ log = logging.getLogger(__name__)
 _FOLLOWED = ("train@", "evaluate@")
 
 
+def model_prefix(experiment: str) -> str:
+    """How names of an experiment's registered models begin: MLflow takes no `/` and no `:` there."""
+    return experiment.replace("/", "-").replace(":", "-")
+
+
 @dataclass(slots=True)
 class Recording:
     """The MLflow side of one flow run in `root`. `enabled` is False where a caller wants no MLflow at all."""
@@ -135,7 +140,8 @@ class Recording:
         start = next((path for path in deps if path.startswith(f"{STARTS}/")), train["start"])
         lineage = {"start": start, "start_md5": deps.get(start, ""), "pool": pool, "pool_md5": outs.get(pool, ""),
                    "data_md5": outs.get("data/pulled", ""), "arm": arm["arm"], "seed": arm["seed"]}  # fmt: skip
-        self._tracker.register_model(f"{self.config.tracking.experiment}-{arm['arm']}", pointer, child.run_id, lineage)
+        name = f"{model_prefix(self.config.tracking.experiment)}-{arm['arm']}"
+        self._tracker.register_model(name, pointer, child.run_id, lineage)
 
     def _end_incomplete(self, status: str) -> None:
         """One more try after a failure, or the runs would look as if they went on until a later run sweeps them."""

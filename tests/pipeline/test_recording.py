@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from pivotrl_core.config.graph import derive_graph
-from pivotrl_core.config.loading import load_config
+from pivotrl_core.config.loading import load_config, parse_config
 from tasks.last_good import STARTS
 from tasks.provenance import Provenance
 from tasks.recording import Recording
@@ -109,6 +109,18 @@ def test_what_cannot_be_discarded_is_ended(recording: Recording) -> None:
     recording._guarded("metrics", lambda: recording._tracker.client.set_tag("no run", "a", "b"))
     recording.discard()
     assert {name: run.info.status for name, run in _runs(recording).items()} == {"run-run-1": "KILLED"}
+
+
+def test_an_experiment_may_be_named_as_no_model_may(recording: Recording) -> None:
+    experiment = "team/help desk: first"
+    recording.config = parse_config({**recording.config.model_dump(), "tracking": {"experiment": experiment}})
+    _lock_training(recording, "models/base")
+    recording.begin()
+    recording.finish("FINISHED", "", None, "abc")
+    assert recording.enabled  # nothing of it failed
+    assert {run.info.status for run in _runs(recording).values()} == {"FINISHED"}
+    models = Tracker(recording.uri, experiment).client.search_registered_models()
+    assert {one.name for one in models} == {"team-help desk- first-sft", "team-help desk- first-pivotrl"}
 
 
 def test_a_store_that_is_gone_ends_no_run(recording: Recording, caplog: pytest.LogCaptureFixture) -> None:
