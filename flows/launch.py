@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from flows.request import NO_WARMUP, Request, model_settings, parse_setting, trajectory_settings
-from tasks.settings import State, apply_environment, find_checkout, find_state
+from tasks.settings import State, apply_environment, find_checkout, find_state, without_credentials
 
 
 def make_request(
@@ -128,7 +127,7 @@ def open_ui(port: int) -> None:
 
     uri = state.tracking_uri
     if uri.startswith(("http://", "https://")):
-        address = re.sub(r"(?<=://)[^/]*@", "", uri)
+        address = without_credentials(uri)
         print(f"the runs are on the MLflow server {address} (MLFLOW_TRACKING_URI): open that; nothing was started here")
         return
     print(f"MLflow on http://127.0.0.1:{port} (end with Ctrl-C)", flush=True)

@@ -7,6 +7,7 @@ and can be rebuilt from the reports, so its failure is told and ends no run.
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from tasks.following import MetricsFollower
 from tasks.last_good import STARTS
 from tasks.locked import LOCK_NAME, read_lock
 from tasks.provenance import Provenance
+from tasks.settings import without_credentials
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,11 @@ _FOLLOWED = ("train@", "evaluate@")
 def model_prefix(experiment: str) -> str:
     """How names of an experiment's registered models begin: MLflow takes no `/` and no `:` there."""
     return experiment.replace("/", "-").replace(":", "-")
+
+
+def _described(error: Exception) -> tuple[str, str]:
+    """Its class, and where it came from: MLflow's messages hold the address of the store, which may hold a password."""
+    return type(error).__name__, without_credentials("".join(traceback.format_exception(error)).rstrip())
 
 
 @dataclass(slots=True)
@@ -149,8 +156,8 @@ class Recording:
             return
         try:
             self._tracker.end_running(self.run_id, status, "its tracking failed: the reports have what is missing here")
-        except Exception as error:
-            log.exception("MLflow (end): %s; the next run ends what still looks running", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - it is told, and ends no run
+            log.error("MLflow (end): %s; the next run ends what still looks running\n%s", *_described(error))
 
     def _guarded(self, what: str, call: Callable[[], Any]) -> None:
         """MLflow may fail without ending a run: after the first failure it is left alone, and that is said."""
@@ -158,6 +165,7 @@ class Recording:
             return
         try:
             call()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is told, and ends no run
             self.enabled = False
-            log.exception("MLflow (%s): %s; the run goes on, its reports have everything", what, type(error).__name__)
+            name, trace = _described(error)
+            log.error("MLflow (%s): %s; the run goes on, its reports have everything\n%s", what, name, trace)

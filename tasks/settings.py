@@ -8,6 +8,7 @@ variables are read and written here and nowhere deeper. Invariant: a variable th
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -122,6 +123,11 @@ def main_checkout(checkout: Path) -> Path:
         return checkout
     common = Path(answer.stdout.strip())
     return common.parent if common.name == ".git" else checkout
+
+
+def without_credentials(text: str) -> str:
+    """A text with addresses in it, without the user and password of any."""
+    return re.sub(r"(?<=://)[^/\s]*@", "", text)
 
 
 def default_environment(state: State) -> dict[str, str]:

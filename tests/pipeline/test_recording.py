@@ -123,6 +123,17 @@ def test_an_experiment_may_be_named_as_no_model_may(recording: Recording) -> Non
     assert {one.name for one in models} == {"team-help desk- first-sft", "team-help desk- first-pivotrl"}
 
 
+def test_what_failed_is_told_without_the_password_in_the_address(
+    recording: Recording, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    recording.uri = "http://someone:hid@den@127.0.0.1:1"
+    recording.begin()
+    assert "MLflow (start): MlflowException" in caplog.text
+    assert "http://127.0.0.1:1/api" in caplog.text
+    assert "den" not in caplog.text
+
+
 def test_a_store_that_is_gone_ends_no_run(recording: Recording, caplog: pytest.LogCaptureFixture) -> None:
     recording.begin()
     Path(recording.uri.removeprefix("sqlite:///")).write_bytes(b"no database" * 4096)
