@@ -105,7 +105,15 @@ def _write_report(session: Session, provenance: Provenance) -> str:
 
 
 def _publish(session: Session, table: str) -> None:
-    """Prefect's artifacts: the table as Markdown, and its rows."""
+    """Prefect's artifacts, which only show what is recorded already: a failure is told and ends nothing."""
+    try:
+        _publish_artifacts(session, table)
+    except Exception as error:
+        log.exception("the table could not be shown in Prefect: %s", type(error).__name__)
+
+
+def _publish_artifacts(session: Session, table: str) -> None:
+    """The table as Markdown, and its rows."""
     from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
     if table:
