@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,11 +30,16 @@ from tasks.supervision import (
     run_supervised,
 )
 
+LOCK_SECONDS = 600.0  # that a command of somebody's own may take; DVC gives its lock back while a stage runs
 _EXIT = re.compile(r"exited with (-?[0-9]+)")
 
 
 class GraphError(ConfigError):
     """DVC cannot make sense of dvc.yaml, graph.yaml or params.yaml."""
+
+
+class DvcBusyError(TemporaryError):
+    """Another process of DVC's holds its lock on the repository."""
 
 
 class DataTransferError(TemporaryError):
@@ -69,6 +75,33 @@ class Workplace:
 
 
 @contextmanager
+def _locked_repo(root: Path) -> Iterator[Any]:
+    """DVC's view of a repository under its own lock, which somebody's `dvc` by hand may hold: it is waited for.
+
+    Raises:
+        GraphError: dvc.yaml or what it refers to makes no sense.
+        DvcBusyError: The lock has not become free.
+    """
+    from dvc.lock import LockError
+
+    end = time.monotonic() + LOCK_SECONDS
+    with _translated(root), _open_repo(root) as repo:
+        while True:
+            try:
+                repo.lock.lock()  # tries for three seconds itself
+                break
+            except LockError as error:
+                if time.monotonic() >= end:
+                    raise DvcBusyError(
+                        f"{root}: another DVC process is at work there; wait for it, or end it"
+                    ) from error
+        try:
+            yield repo
+        finally:
+            repo.lock.unlock()
+
+
+@contextmanager
 def _open_repo(root: Path) -> Iterator[Any]:
     from dvc.repo import Repo
 
@@ -88,7 +121,7 @@ def query_graph(root: Path) -> list[StageStatus]:
 
     A stage is not called changed because a stage before it is: whoever runs one asks again for those that follow.
     """
-    with _translated(root), _open_repo(root) as repo, repo.lock:
+    with _locked_repo(root) as repo:
         graph = repo.index.graph
         return [_status(graph, stage, root) for stage in _in_order(graph, list(repo.index.stages)) if _name(stage)]
 
@@ -137,7 +170,7 @@ def missing_parameters(root: Path) -> dict[str, list[str]]:
     from dvc.dependency.param import ParamsDependency
 
     missing: dict[str, list[str]] = {}
-    with _translated(root), _open_repo(root) as repo, repo.lock:
+    with _locked_repo(root) as repo:
         for stage in repo.index.stages:
             for dep in stage.deps:
                 if isinstance(dep, ParamsDependency) and dep.def_path == "params.yaml":
@@ -149,7 +182,7 @@ def missing_parameters(root: Path) -> dict[str, list[str]]:
 
 def is_changed(root: Path, name: str) -> bool:
     """Whether DVC would run this one stage now."""
-    with _translated(root), _open_repo(root) as repo, repo.lock:
+    with _locked_repo(root) as repo:
         return bool(_load_stage(repo, root, name).changed())
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from pivotrl_core.config.graph import load_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.evaluation.scorecard import is_in_domain
 from pivotrl_core.files import read_json, write_json, write_text
@@ -148,4 +149,4 @@ def _base(root: Path) -> str:
 
 
 def _read_graph(root: Path) -> dict[str, Any]:
-    return dict(yaml.safe_load((root / "graph.yaml").read_text(encoding="utf-8")))
+    return load_graph(root / "graph.yaml")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import yaml
 
+from pivotrl_core.config.graph import load_graph
 from pivotrl_core.files import read_json, read_jsonl
 from pivotrl_core.types import Json
 
@@ -45,7 +46,7 @@ def read_run(root: Path) -> RunReports:
     return RunReports(
         root=root,
         params=_yaml(root / "params.yaml"),
-        graph=_yaml(root / "graph.yaml"),
+        graph=load_graph(root / "graph.yaml") if (root / "graph.yaml").is_file() else {},
         comparison=_json(root / "reports/compare/report.json"),
         candidates=_json(root / "data/candidates/report.json"),
         profiles=_reports(root / "data/profiles"),

@@ -12,6 +12,7 @@ from typing import Any
 
 from pivotrl_core.config.arms import Arm, GRPOTrain
 from pivotrl_core.config.tree import Config
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_text
 
 HEADER = "# Generated from params.yaml (arms, seeds) by `pivotrl graph`. dvc.yaml runs over it. Do not edit.\n"
@@ -78,6 +79,17 @@ def graph_text(config: Config) -> str:
     import yaml
 
     return HEADER + str(yaml.safe_dump(derive_graph(config), sort_keys=False, allow_unicode=True))
+
+
+def load_graph(path: Path) -> dict[str, Any]:
+    """Plain values of a graph.yaml, empty where it holds no mapping. Raises ConfigError where it is not readable."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable; `pivotrl graph` writes it anew from params.yaml ({error})") from error
+    return value if isinstance(value, dict) else {}
 
 
 def write_graph(config: Config, path: Path) -> bool:
