@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pivotrl_core.errors import DataError
+from pivotrl_core.config.loading import load_config
+from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.evaluation.comparison import OOD_MEAN, paired_differences
 from pivotrl_core.evaluation.pairing import Scores
 from pivotrl_core.evaluation.scorecard import gather, order_of, read_evaluation
@@ -28,11 +29,12 @@ LABEL_WIDTH, LINE_WIDTH = 38, 120
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One arm of one run."""
+    """One arm of one run. `parameters` are complete, defaults and all; `named` are those that its file names."""
 
     name: str
     arm: str
     parameters: Mapping[str, str]
+    named: frozenset[str]
     cells: Mapping[str, Mapping[str, Json]]
     cost: Mapping[str, float]
     scores: Mapping[str, Scores]
@@ -75,10 +77,28 @@ def _side(run: RunReports, arm: str, name: str) -> _Side:
     cells: Mapping[str, Mapping[str, Json]] = next(
         (row["cells"] for row in run.comparison.get("rows", []) if row["arm"] == arm), {}
     )
-    shared = {key: value for key, value in run.params.items() if key != "arms"}
-    parameters = flatten(shared) | flatten((run.params.get("arms") or {}).get(arm) or {})
+    parameters, named = _parameters(run, arm)
     cost = run.comparison.get("cost", {}).get(arm, {})
-    return _Side(name, arm, parameters, cells, cost, gather(evaluations).get(arm, {}))
+    return _Side(name, arm, parameters, named, cells, cost, gather(evaluations).get(arm, {}))
+
+
+def _parameters(run: RunReports, arm: str) -> tuple[dict[str, str], frozenset[str]]:
+    """An arm's parameters as the configuration means them, and which of them the file names.
+
+    A file that this version's configuration refuses (the record of another one) is taken as it stands.
+    """
+    try:
+        config = load_config(run.root / "params.yaml")
+    except ConfigError:
+        plain = _of_arm(run.params, arm)
+        return plain, frozenset(plain)
+    named = _of_arm(config.model_dump(mode="json", exclude_unset=True), arm)
+    return _of_arm(config.model_dump(mode="json"), arm), frozenset(named)
+
+
+def _of_arm(tree: Mapping[str, Json], arm: str) -> dict[str, str]:
+    shared = {key: value for key, value in tree.items() if key != "arms"}
+    return flatten(shared) | flatten((tree.get("arms") or {}).get(arm) or {})
 
 
 def _compare(a: _Side, b: _Side) -> list[str]:
@@ -90,7 +110,7 @@ def _compare(a: _Side, b: _Side) -> list[str]:
 
 
 def _parameter_lines(a: _Side, b: _Side) -> Iterator[str]:
-    for key in sorted(set(a.parameters) | set(b.parameters)):
+    for key in sorted(a.named | b.named):  # what neither file names is a default in both
         left, right = a.parameters.get(key, "-"), b.parameters.get(key, "-")
         if left != right:
             yield f"  {key:<{LABEL_WIDTH}} {_short(left)} | {_short(right)}"
