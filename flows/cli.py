@@ -41,13 +41,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 @app.command()
 def inspect(
     file: Path,
-    tokens: Annotated[bool, typer.Option(help="also count tokens, with the configured model's tokenizer")] = True,
-    as_json: AsJson = False,
-) -> None:
+    tokens: Annotated[bool, typer.Option(help="also count tokens, with the model's tokenizer")] = True,
+    model: Model = "", params: Params = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
     """Show what a trajectory file holds and what would be dropped. Example: pivotrl inspect my.jsonl."""
     from flows.inspecting import inspect_text
+    from flows.launch import make_request
 
-    _print(inspect_text(file, as_json, tokens))
+    _print(inspect_text(file, as_json, tokens, make_request(None, model, "", [], False, params)))
 
 
 @app.command()
