@@ -118,7 +118,7 @@ def graph() -> None:
 
 @app.command()
 def compare(a: str, b: str) -> None:
-    """Compare two arms, or two runs (run ids, commits). Example: pivotrl compare sft pivotrl."""
+    """Compare two arms, two runs (run id, commit), or an arm and a run's. Example: pivotrl compare sft pivotrl."""
     from flows.launch import compare_names
 
     _print(compare_names(a, b))

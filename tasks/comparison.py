@@ -1,8 +1,9 @@
-"""`pivotrl compare A B`: two arms, two recorded runs, or two commits; which parameters and which metrics differ.
+"""`pivotrl compare A B`: two arms, two recorded runs or commits, or an arm and the same one of a run; what differs.
 
-A side is an arm of the checkout at hand, or a git revision: a run id (its ref `refs/pivotrl/runs/<id>`), or any commit
-that holds reports. Items of a recorded run come from the shared DVC cache by the hashes in its dvc.lock; where they
-are no longer there, the two intervals stand beside each other and nothing is called a difference.
+A side is an arm of the checkout at hand, or a commit that holds reports: of a run id (its ref
+`refs/pivotrl/runs/<id>`), of an MLflow run id, or any revision. Items of a recorded run come from the shared DVC cache
+by the hashes in its dvc.lock; where they are no longer there, the two intervals stand beside each other and nothing is
+called a difference.
 """
 
 from __future__ import annotations
@@ -44,16 +45,24 @@ def compare_runs(a: str, b: str, root: Path) -> str:
     """What differs between `a` and `b`, as text of at most 120 columns.
 
     Args:
-        a: an arm of the checkout, a run id, or a commit.
+        a: an arm of the checkout, a run id, a commit, or an MLflow run id.
         b: the same; its values are subtracted from those of `a`.
         root: the checkout.
 
     Raises:
-        DataError: a name is neither an arm here nor a revision with reports.
+        DataError: a name is neither an arm here nor a revision with reports, or the two share no arm.
     """
     here = read_run(root)
     if a in here.arms and b in here.arms:
         return "\n".join(_compare(_side(here, a, a), _side(here, b, b)))
+    if a in here.arms or b in here.arms:
+        arm, name = (a, b) if a in here.arms else (b, a)
+        with materialised(root, resolve(root, name)) as folder:
+            run = read_run(folder)
+            if arm not in run.arms:
+                raise DataError(f"{name}: no evaluated arm {arm}; it has: {', '.join(run.arms)}")
+            sides = {arm: _side(here, arm, f"{arm} here"), name: _side(run, arm, f"{name}:{arm}")}
+            return "\n".join(_compare(sides[a], sides[b]))
     with materialised(root, resolve(root, a)) as folder_a, materialised(root, resolve(root, b)) as folder_b:
         run_a, run_b = read_run(folder_a), read_run(folder_b)
         shared = [arm for arm in run_a.arms if arm in run_b.arms]

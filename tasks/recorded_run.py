@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from pivotrl_core.errors import DataError
 from tasks.locked import LOCK_NAME, parse_lock
+from tasks.records import commits_named
 from tasks.repository import RECORDED, RUN_REFS, Repository
 from tasks.settings import dvc_cache
 
@@ -24,16 +25,16 @@ EVALUATE = "reports/evaluate/"
 
 
 def resolve(root: Path, name: str) -> str:
-    """The commit of a run id or of any revision.
+    """The commit of a run id, of any revision, or of an MLflow run id.
 
     Raises:
-        DataError: it names neither.
+        DataError: it names none of them.
     """
-    repository = Repository(root)
-    commit = repository.resolve(f"{RUN_REFS}{name}") or repository.resolve(name)
+    commit = next(commits_named(Repository(root), name), None)
     if commit is None:
         raise DataError(
-            f"{name}: no arm of this checkout, no run id and no commit; `git for-each-ref {RUN_REFS}` lists runs"
+            f"{name}: no arm of this checkout, no run id, no commit and no MLflow run id; "
+            f"`git for-each-ref {RUN_REFS}` lists runs"
         )
     return commit
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,22 +81,37 @@ def find_record(checkout: Path, name: str) -> Record:
 
 
 def _look(repository: Repository, name: str) -> Record | None:
-    for candidate in (RUN_REFS + name, name, _commit_of_tracked(name)):
-        commit = repository.resolve(candidate) if candidate else None
-        facts = repository.read(commit, RUN_NAME) if commit else None
-        if commit and facts:
+    for commit in commits_named(repository, name):
+        facts = repository.read(commit, RUN_NAME)
+        if facts:
             return Record(repository, commit, json.loads(facts))
     return None
 
 
-def _commit_of_tracked(name: str) -> str | None:
+def commits_named(repository: Repository, name: str) -> Iterator[str]:
+    """The commits here that a name may mean, in this order: a run id, any revision of git's, an MLflow run id."""
+    for revision in _revisions(repository, name):
+        commit = repository.resolve(revision)
+        if commit is not None:
+            yield commit
+
+
+def _revisions(repository: Repository, name: str) -> Iterator[str]:
+    yield RUN_REFS + name
+    yield name
+    tracked = _commit_of_tracked(repository, name)  # opens MLflow's store, so it is asked last
+    if tracked is not None:
+        yield tracked
+
+
+def _commit_of_tracked(repository: Repository, name: str) -> str | None:
     """The record that an MLflow run (32 hex digits) is tagged with, where MLflow's store is here."""
     if len(name) != 32 or not all(letter in "0123456789abcdef" for letter in name):
         return None
     from tasks.settings import find_state
     from tasks.tracking.database import open_client
 
-    client = open_client(find_state(Path.cwd()).tracking_uri)
+    client = open_client(find_state(repository.root).tracking_uri)
     try:
         tags = client.get_run(name).data.tags
         parent = tags.get("mlflow.parentRunId")
