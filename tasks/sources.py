@@ -84,7 +84,9 @@ def build_source(config: Config, base: Path) -> Source:
         if not source.warmup_path:
             return folder
         place, warm = ((base / Path(text).expanduser()).resolve() for text in (source.path, source.warmup_path))
-        return _Joined(folder, pulling.FolderSource(source.warmup_path, base), _inner(place, warm))
+        return _Joined(
+            folder, pulling.FolderSource(source.warmup_path, base, "source.warmup_path"), _inner(place, warm)
+        )
     if isinstance(source, S3Source):
         prefix = pulling.S3Source(source.bucket, source.prefix)
         if not source.warmup_prefix:

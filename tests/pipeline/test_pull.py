@@ -188,7 +188,7 @@ def test_missing_credentials_say_what_to_set(s3_environment, tmp_path, monkeypat
 
 @pytest.mark.parametrize(("bucket_name", "why"), [("no-such-bucket", "does not exist"), ("B&d", "bucket name")])
 def test_a_bucket_that_cannot_be_names_the_setting(s3_environment, tmp_path, bucket_name, why):
-    with pytest.raises(ConfigError, match=rf"s3://{bucket_name}/data/: .*{why}.*s3.bucket"):
+    with pytest.raises(ConfigError, match=rf"s3://{bucket_name}/data/: .*{why}.*source\.bucket"):
         pull(S3Source(bucket_name, "data"), tmp_path / "pulled")
 
 

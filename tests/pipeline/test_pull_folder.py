@@ -51,7 +51,7 @@ def test_what_a_pull_left_that_was_killed_while_it_wrote_is_removed_by_the_next(
 
 
 def test_a_missing_folder_is_a_configuration_error(tmp_path):
-    with pytest.raises(ConfigError, match=r"folder\.path"):
+    with pytest.raises(ConfigError, match=r"source\.path 'nowhere'"):
         pull(FolderSource("nowhere", tmp_path), tmp_path / "pulled")
 
 

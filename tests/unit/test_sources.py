@@ -101,6 +101,14 @@ def test_an_emptied_training_folder_is_an_error_beside_a_warmup_folder_that_is_n
     assert _bytes(tmp_path / "root") == before
 
 
+def test_a_folder_that_is_not_there_is_told_by_the_key_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.jsonl").write_text("{}\n")
+    for source, key in (({"path": "none"}, "path"), ({"path": "data", "warmup_path": "none"}, "warmup_path")):
+        with pytest.raises(ConfigError, match=rf"^source\.{key} 'none': "):
+            pull_inputs(_config(source={"kind": "folder", **source}), tmp_path / "root", tmp_path)
+
+
 def test_what_another_checkout_pulled_is_a_source_of_trajectories_alone(tmp_path: Path) -> None:
     pull_inputs(_config(source={"kind": "embedded", "trajectories": 2, "warmup_trajectories": 1}), tmp_path, tmp_path)
     pulled = tmp_path / "data" / "pulled"
