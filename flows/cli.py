@@ -147,11 +147,14 @@ def serve(
 
 
 @app.command()
-def ui(port: Annotated[int, typer.Option(help="TCP port on the loopback interface")] = 5000) -> None:
+def ui(
+    port: Annotated[int, typer.Option(help="TCP port on the loopback interface")] = 5000,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="first record runs again that MLflow has lost")] = False,
+) -> None:
     """Open MLflow on the finished runs. Example: pivotrl ui --port 5001."""
     from flows.launch import open_ui
 
-    open_ui(port)
+    open_ui(port, rebuild)
 
 
 @app.command()

@@ -120,12 +120,21 @@ def compare_names(a: str, b: str) -> str:
         return compare_runs(a, b, root)
 
 
-def open_ui(port: int) -> None:
-    """Replace this process by MLflow's server on the runs of this checkout, or say which server has them."""
-    _, state = _prepare()
+def open_ui(port: int, rebuild: bool = False) -> None:
+    """Replace this process by MLflow's server on the runs of this checkout, or say which server has them.
+
+    Args:
+        port: On the loopback interface.
+        rebuild: Record runs that MLflow does not show first, from their reports.
+    """
+    root, state = _prepare()
     from tasks.tracking.database import STORE_VARIABLE
 
     uri = state.tracking_uri
+    if rebuild:
+        from tasks.tracking.rebuild import rebuild_runs
+
+        print(f"recorded anew: {', '.join(rebuild_runs(root, uri)) or 'nothing, MLflow shows every run'}", flush=True)
     if uri.startswith(("http://", "https://")):
         address = without_credentials(uri)
         print(f"the runs are on the MLflow server {address} (MLFLOW_TRACKING_URI): open that; nothing was started here")

@@ -22,7 +22,6 @@ from pivotrl_core.guardian import TIMED_OUT
 from pivotrl_core.processes import last_lines
 from tasks.locked import HALF_WRITTEN, LOCK_NAME, LockedStage
 from tasks.supervision import (
-    DEFAULT_LIMITS,
     DISK_FULL,
     Limits,
     StageFailedError,
@@ -186,19 +185,12 @@ def is_changed(root: Path, name: str) -> bool:
         return bool(_load_stage(repo, root, name).changed())
 
 
-def run_stage(
-    place: Workplace,
-    name: str,
-    limits: Limits = DEFAULT_LIMITS,
-    force: bool = False,
-    poll: Callable[[], None] | None = None,
-) -> Outcome:
+def run_stage(place: Workplace, name: str, force: bool = False, poll: Callable[[], None] | None = None) -> Outcome:
     """Bring one stage up to date with `dvc repro -s`.
 
     Args:
         place: Where.
         name: The stage as DVC calls it (`train@pivotrl-0`).
-        limits: Deadline and grace of the whole process tree.
         force: Execute it whatever DVC and its run cache know.
         poll: Called a few times a second while it runs.
 
@@ -209,7 +201,7 @@ def run_stage(
     start = log.stat().st_size if log.is_file() else 0
     flags = ["--force"] if force else []  # the run cache is not asked then, but learns what came out
     command = dvc_command("repro", "--single-item", *flags, name)
-    code = run_supervised(command, place.root, place.environment, log, limits, poll)
+    code = run_supervised(command, place.root, place.environment, log, poll=poll)
     with log.open("rb") as file:
         file.seek(start)
         text = file.read().decode("utf-8", "replace")
@@ -242,9 +234,9 @@ def commit_pull(place: Workplace) -> bool:
     return True
 
 
-def push(place: Workplace, targets: Sequence[str] = (), run_cache: bool = False) -> None:
-    """Copy outputs to the default remote: those of `targets` (all where empty), with the run cache where asked."""
-    _call(place, "push", "push", *(["--run-cache"] if run_cache else []), *targets)
+def push(place: Workplace, targets: Sequence[str] = ()) -> None:
+    """Copy outputs to the default remote: those of `targets`, all where empty."""
+    _call(place, "push", "push", *targets)
 
 
 def add(place: Workplace, paths: Sequence[str]) -> None:
@@ -252,9 +244,9 @@ def add(place: Workplace, paths: Sequence[str]) -> None:
     _call(place, "add", "add", *paths)
 
 
-def fetch_outputs(place: Workplace, targets: Sequence[str], remote: str | None = None) -> None:
-    """Bring outputs as dvc.lock names them from a remote into the workspace."""
-    _call(place, "pull", "pull", "--force", *(["--remote", remote] if remote else []), *targets)
+def fetch_outputs(place: Workplace, targets: Sequence[str]) -> None:
+    """Bring outputs as dvc.lock names them from the default remote into the workspace."""
+    _call(place, "pull", "pull", "--force", *targets)
 
 
 def restore(place: Workplace) -> None:

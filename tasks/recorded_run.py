@@ -22,6 +22,7 @@ from tasks.settings import dvc_cache
 FOLDERS = ("reports", "data")
 TABLES = ("items.parquet", "episodes.parquet", "turns.parquet")
 EVALUATE = "reports/evaluate/"
+COMPARISON = "reports/compare/report.json"
 
 
 def resolve(root: Path, name: str) -> str:
@@ -47,8 +48,8 @@ def materialised(root: Path, commit: str) -> Iterator[Path]:
         DataError: the commit holds no comparison.
     """
     repository = Repository(root)
-    if repository.read(commit, "reports/compare/report.json") is None:
-        raise DataError(f"{commit}: no reports/compare/report.json; a finished run's record has one (see its run ref)")
+    if repository.read(commit, COMPARISON) is None:
+        raise DataError(f"{commit}: no {COMPARISON}; a finished run's record has one (see its run ref)")
     with tempfile.TemporaryDirectory(prefix="pivotrl-compare-") as name:
         folder = Path(name)
         reports = [p for p in repository.list_files(commit, FOLDERS) if PurePosixPath(p).suffix in (".json", ".jsonl")]

@@ -106,6 +106,7 @@ class Recording:
     def _finish(self, status: str, table: str, folder: Path | None, commit: str) -> None:
         from tasks.tracking.rebuild import record_stage, stage_folders
         from tasks.tracking.recorder import Input
+        from tasks.tracking.tracker import COMMIT_TAG
 
         graph = derive_graph(self.config)
         # Parent and children began when dvc.lock did not yet hold what this run has made: now it does.
@@ -127,7 +128,7 @@ class Recording:
                 self._register(child, one, graph["trains"][key], commit)
         self._tracker.renew_provenance(self.parent, facts)
         if commit:
-            self._tracker.client.set_tag(self.parent, "pivotrl.run_commit", commit)
+            self._tracker.client.set_tag(self.parent, COMMIT_TAG, commit)
         comparison = self.root / "reports" / "compare" / "report.json"
         if finished and comparison.is_file():
             self._tracker.log_comparison(self.parent, read_json(comparison))

@@ -110,6 +110,7 @@ def _commit_of_tracked(repository: Repository, name: str) -> str | None:
         return None
     from tasks.settings import find_state
     from tasks.tracking.database import open_client
+    from tasks.tracking.tracker import COMMIT_TAG
 
     client = open_client(find_state(repository.root).tracking_uri)
     try:
@@ -118,5 +119,5 @@ def _commit_of_tracked(repository: Repository, name: str) -> str | None:
         tags = client.get_run(parent).data.tags if parent else tags
     except Exception:  # noqa: BLE001 - MLflow's error classes differ by store; not found there is not found
         return None
-    found = tags.get("pivotrl.run_commit")
+    found = tags.get(COMMIT_TAG)
     return str(found) if found else None

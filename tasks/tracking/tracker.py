@@ -22,6 +22,7 @@ PARENT_TAG = "mlflow.parentRunId"
 RUN_TAG = "pivotrl.run_id"
 ARM_TAG, SEED_TAG = "pivotrl.arm", "pivotrl.seed"
 NOTE_TAG = "mlflow.note.content"
+COMMIT_TAG = "pivotrl.run_commit"
 ENDED_TAG = "pivotrl.ended_by"
 MAX_PARAMS = 100
 MAX_METRICS = 1000
@@ -112,14 +113,12 @@ class Tracker:
                 ended.append(run.info.run_id)
         return ended
 
-    def register_model(
-        self, name: str, pointer: Mapping[str, Json], run_id: str, lineage: Mapping[str, Json], alias: str = ""
-    ) -> str:
+    def register_model(self, name: str, pointer: Mapping[str, Json], run_id: str, lineage: Mapping[str, Json]) -> str:
         """Register a child's model by a pointer to where its weights lie. Returns the version."""
-        return register(self.client, name, pointer, run_id, lineage, alias)
+        return register(self.client, name, pointer, run_id, lineage)
 
     def find_parent(self, run_id: str) -> str | None:
-        """MLflow id of the parent of a flow run."""
+        """MLflow id of the parent of a flow run, None where it has none."""
         runs = self._search(f"tags.`{RUN_TAG}` = '{run_id}'")
         return runs[0].info.run_id if runs else None
 

@@ -19,10 +19,8 @@ from pivotrl_core.errors import ConfigError
 from tasks.tracking.database import _opened
 from tasks.tracking.liveness import Owner, current_owner, process_is_alive
 from tasks.tracking.parameters import flatten
-from tasks.tracking.rebuild import rebuild
 from tasks.tracking.recorder import Input
 from tasks.tracking.tracker import Tracker
-from tests.report_files import write_reports
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"
@@ -143,9 +141,9 @@ def test_a_model_is_registered_once_as_a_pointer_with_its_lineage(tracker: Track
     recorder = tracker.start_child(tracker.start_run("run-1", "demo", CONFIG), "pivotrl", 0)
     pointer = {"path": "models/pivotrl/0", "md5": "0" * 32}
     for _ in range(2):
-        version = tracker.register_model("helpdesk", pointer, recorder.run_id, {"pool": "abc"}, alias="last-good")
+        version = tracker.register_model("helpdesk", pointer, recorder.run_id, {"pool": "abc"})
     assert version == "1"
-    found = tracker.client.get_model_version_by_alias("helpdesk", "last-good")
+    (found,) = tracker.client.search_model_versions("name = 'helpdesk'")
     assert found.run_id == recorder.run_id
     assert found.tags["pivotrl.lineage.pool"] == "abc"
     assert found.tags["pivotrl.pointer.path"] == "models/pivotrl/0"
@@ -178,18 +176,6 @@ def test_four_processes_may_open_a_fresh_database_at_once(tmp_path: Path):
     assert [process.returncode for process in processes] == [0] * 4, errors
     tracker = Tracker(uri, "shared")
     assert all(tracker.find_parent(f"run-{n}") for n in range(4))
-
-
-def test_everything_can_be_rebuilt_from_the_reports_and_twice_adds_nothing(tracker: Tracker, tmp_path: Path):
-    root = write_reports(tmp_path / "checkout")
-    parent = rebuild(tracker, root, "run-1")
-    assert rebuild(tracker, root, "run-1") == parent
-    children = tracker.client.search_runs([tracker.experiment_id], f"tags.`mlflow.parentRunId` = '{parent}'")
-    assert sorted(run.info.run_name for run in children) == ["base-0", "pivotrl-0", "sft-0"]
-    (pivotrl,) = (run for run in children if run.info.run_name == "pivotrl-0")
-    assert len(tracker.client.get_metric_history(pivotrl.info.run_id, "train/reward_mean")) == 24
-    assert pivotrl.data.metrics["cost/profile_rollout_turns"] == 303 * 8
-    assert "embedded, n = 32" in tracker.client.get_run(parent).data.tags["mlflow.note.content"]
 
 
 def test_a_database_that_cannot_be_upgraded_is_told_without_its_password():
