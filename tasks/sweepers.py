@@ -20,8 +20,7 @@ _TAG = "pivotrl-process:"
 
 def process_tag() -> str:
     """Tag that says which process a flow run lives in."""
-    mine = this_process()
-    return f"{_TAG}{mine.host}:{mine.pid}:{mine.started}:{mine.boot}"
+    return f"{_TAG}{this_process()}"
 
 
 def mark_flow_run(flow_run_id: Any) -> None:
@@ -77,8 +76,7 @@ def _run_id_of(run: Any) -> str | None:
 def _process_of(tags: list[str]) -> ProcessIdentity | None:
     for tag in tags:
         if tag.startswith(_TAG):
-            host, pid, started, *boot = tag.removeprefix(_TAG).split(":")
-            return ProcessIdentity(host, int(pid), float(started), *boot)
+            return ProcessIdentity.from_text(tag.removeprefix(_TAG))
     return None
 
 

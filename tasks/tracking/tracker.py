@@ -7,14 +7,14 @@ that a resumed flow goes on in the runs that it began.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pivotrl_core.types import Json
+from tasks.processes import ProcessIdentity, this_process
 from tasks.tracking.database import experiment_id, open_client
 from tasks.tracking.lineage import register
-from tasks.tracking.liveness import Owner, current_owner, owner_from_tags, process_is_alive
 from tasks.tracking.parameters import child_parameters, flatten, provenance_tags, split
 from tasks.tracking.recorder import Recorder
 
@@ -23,6 +23,7 @@ RUN_TAG = "pivotrl.run_id"
 ARM_TAG, SEED_TAG = "pivotrl.arm", "pivotrl.seed"
 NOTE_TAG = "mlflow.note.content"
 COMMIT_TAG = "pivotrl.run_commit"
+PROCESS_TAG = "pivotrl.process"  # that writes a run, so that runs of dead ones can be told from those that go on
 ENDED_TAG = "pivotrl.ended_by"
 MAX_PARAMS = 100
 MAX_METRICS = 1000
@@ -102,12 +103,12 @@ class Tracker:
         for start in range(0, len(metrics), MAX_METRICS):
             self.client.log_batch(parent, metrics=metrics[start : start + MAX_METRICS])
 
-    def sweep_dead(self, is_alive: Callable[[Owner], bool] = process_is_alive) -> list[str]:
-        """End runs left RUNNING by processes that are gone, as KILLED. Runs that name no owner are left alone."""
+    def sweep_dead(self) -> list[str]:
+        """End runs left RUNNING by processes that are gone, as KILLED. Runs that name no process are left alone."""
         ended = []
         for run in self._search("attributes.status = 'RUNNING'"):
-            owner = owner_from_tags(run.data.tags)
-            if owner is not None and not is_alive(owner):
+            process = ProcessIdentity.from_text(run.data.tags.get(PROCESS_TAG, ""))
+            if process is not None and process.is_dead():
                 self.client.set_tag(run.info.run_id, ENDED_TAG, "sweep: its process was gone")
                 self.client.set_terminated(run.info.run_id, "KILLED")
                 ended.append(run.info.run_id)
@@ -126,7 +127,7 @@ class Tracker:
         self, key: Mapping[str, str], name: str, tags: Mapping[str, str], provenance: Mapping[str, Json],
         parameters: Mapping[str, str], child: bool,
     ) -> str:  # fmt: skip
-        every = {**tags, **provenance_tags(provenance), **current_owner().tags()}
+        every = {**tags, **provenance_tags(provenance), PROCESS_TAG: str(this_process())}
         condition = " and ".join(f"tags.`{tag}` = '{value}'" for tag, value in key.items())
         found = [run for run in self._search(condition) if (PARENT_TAG in run.data.tags) == child]
         if found:

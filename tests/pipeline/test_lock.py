@@ -13,7 +13,7 @@ import pytest
 
 from pivotrl_core.files import read_json, write_json
 from tasks.lock import LockedError, hold_lock, read_holder
-from tasks.tracking.liveness import current_owner, process_is_alive
+from tasks.processes import this_process
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = (
@@ -105,11 +105,11 @@ def test_a_clock_that_is_set_while_the_holder_runs_frees_nothing(
 ) -> None:
     path = tmp_path / "lock"
     with hold_lock(path, "run-one"):
-        owner, booted = current_owner(), psutil.boot_time()
+        owner, booted = this_process(), psutil.boot_time()
         monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted + 60.0)
         with pytest.raises(LockedError, match="run-one"), hold_lock(path, "run-two", wait=0):
             pass
-        assert process_is_alive(owner)
+        assert not owner.is_dead()
 
 
 def test_the_lock_of_before_a_restart_of_the_machine_is_broken(tmp_path: Path) -> None:

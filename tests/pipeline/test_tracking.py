@@ -9,6 +9,7 @@ import subprocess
 import sys
 import traceback
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from pivotrl_core.errors import ConfigError
+from tasks.processes import ProcessIdentity, this_process
 from tasks.tracking.database import _opened
-from tasks.tracking.liveness import Owner, current_owner, process_is_alive
 from tasks.tracking.parameters import flatten
 from tasks.tracking.recorder import Input
-from tasks.tracking.tracker import Tracker
+from tasks.tracking.tracker import PROCESS_TAG, Tracker
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"
@@ -104,17 +105,21 @@ def test_a_metric_that_is_no_number_is_nan_and_named(tracker: Tracker):
 def test_runs_of_dead_processes_are_killed_and_live_ones_are_left(tracker: Tracker):
     alive = tracker.start_run("alive", "alive", CONFIG)
     dead = tracker.start_run("dead", "dead", CONFIG)
-    tracker.client.set_tag(dead, "pivotrl.owner.started", "1.00")
+    unknown = tracker.start_run("unknown", "unknown", CONFIG)
+    tracker.client.set_tag(dead, PROCESS_TAG, str(replace(this_process(), started=1.0)))
+    tracker.client.set_tag(unknown, PROCESS_TAG, "somebody's own words")
     assert tracker.sweep_dead() == [dead]
     assert tracker.client.get_run(dead).info.status == "KILLED"
-    assert tracker.client.get_run(alive).info.status == "RUNNING"
+    assert [tracker.client.get_run(one).info.status for one in (alive, unknown)] == ["RUNNING"] * 2
 
 
 def test_a_process_is_told_from_another_one_with_its_pid():
-    owner = current_owner()
-    assert process_is_alive(owner)
-    assert not process_is_alive(Owner(owner.host, owner.pid, "1.00"))
-    assert process_is_alive(Owner("another-host", owner.pid, "1.00"))
+    mine = this_process()
+    assert ProcessIdentity.from_text(str(mine)) == mine
+    assert not mine.is_dead()
+    assert replace(mine, started=1.0).is_dead()
+    assert replace(mine, boot="another").is_dead()
+    assert not replace(mine, started=1.0, host="another-host").is_dead()
 
 
 def test_the_table_is_the_description_and_weights_are_no_artifact(tracker: Tracker, tmp_path: Path):
