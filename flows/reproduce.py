@@ -89,7 +89,11 @@ def reproduce(name: str, checkout: str = "", remote: str = "") -> dict[str, Any]
 
 
 def reproduce_record(record: Record, checkout: Path, run_id: str, remote: str = "") -> Verdict:
-    """Execute every stage of a record again and compare."""
+    """Execute every stage of a record again and compare.
+
+    Without the project lock: worktree, cache and state are its own, so no other run's DVC calls meet these, and a long
+    reproduction keeps nobody waiting.
+    """
     state = find_state(checkout)
     with (
         _own_state(state, run_id) as own,

@@ -1,8 +1,9 @@
 """Where a checkout keeps its state, and the environment that our processes run in.
 
 Everything that is ours and not git's lies in one folder, `.state/` of the main checkout: private worktrees find it
-through git's common folder, and PIVOTRL_STATE moves it; DVC's cache stays where DVC's settings have it. Environment
-variables are read and written here and nowhere deeper. Invariant: a variable that the user has set is never overridden.
+through git's common folder, and PIVOTRL_STATE moves it; DVC's cache stays where DVC's settings have it. The defaults of
+other tools' variables are set here; a variable for one thing alone (PIVOTRL_WEBHOOK, AWS_*) is read where that is done.
+Invariant: a variable that the user has set is never overridden.
 """
 
 from __future__ import annotations
