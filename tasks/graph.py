@@ -1,7 +1,7 @@
 """The DVC adapter: one question for the whole graph, and one child process for each stage that has to run.
 
 DVC alone decides whether a stage runs. Its in-process API has no lock between threads, so whoever calls this module
-holds the project lock (`tasks/lock.py`), but for a reproduction, whose worktree and cache are its own, and for a stage's
+holds the project lock (`tasks/lock.py`), but for a reproduction, whose worktree and cache are its own, and a stage's
 program, which asks for its digest alone. What writes outputs runs as `dvc` in a supervised process tree.
 """
 
