@@ -17,11 +17,11 @@ from flows.terminal import LogEcho, say, together
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.processes import last_lines
 from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
-from tasks.recording import Recording
 from tasks.settings import child_environment
 from tasks.skipped import lacked_sandbox
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
 from tasks.supervision import StageFailedError, run_supervised
+from tasks.tracking.flow_run import Recording
 
 Pull = Callable[[Session], None]
 

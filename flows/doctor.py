@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pivotrl_core.errors import PivotRLError
-from tasks.lock import read_holder
+from tasks.project_lock import read_holder
 from tasks.settings import find_checkout, find_state, main_checkout, without_credentials
 
 if TYPE_CHECKING:

@@ -90,7 +90,7 @@ def launch_serving(cron: str, timezone: str, request: Request) -> None:
 def pull_here(prune: bool = False) -> str:
     """Pull into the checkout or worktree, without DVC; under the project lock, so that no run's data change."""
     from pivotrl_core.config.loading import load_config
-    from tasks.lock import hold_lock
+    from tasks.project_lock import hold_lock
     from tasks.run_ids import new_run_id
     from tasks.settings import main_checkout
     from tasks.sources import pull_inputs
@@ -149,7 +149,7 @@ def collect() -> str:
     """Garbage collection, under the project lock: no run is looking at the cache meanwhile."""
     root, state = _prepare()
     from tasks.collection import collect_garbage
-    from tasks.lock import hold_lock
+    from tasks.project_lock import hold_lock
     from tasks.run_ids import new_run_id
 
     with hold_lock(state.lock, f"gc-{new_run_id()}"):

@@ -22,9 +22,9 @@ from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.files import read_json, write_text
 from tasks.differences import Difference, compare_locks, compare_reports
+from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.graph import Workplace, fetch_outputs, query_graph
 from tasks.last_good import starts_in
-from tasks.locked import LOCK_NAME, read_lock
 from tasks.notify import tell_failure
 from tasks.provenance import collect_provenance, report_files
 from tasks.records import Record, find_record

@@ -16,10 +16,10 @@ from flows.session import Session, open_session
 from flows.terminal import say
 from tasks.notify import tell_failure
 from tasks.provenance import collect_provenance
-from tasks.recording import Recording
 from tasks.run_ids import check_run_id, made_run_id, new_run_id
 from tasks.settings import apply_environment, find_checkout, find_state
 from tasks.sweepers import mark_flow_run
+from tasks.tracking.flow_run import Recording
 
 
 def name_flow_run() -> str:

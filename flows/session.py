@@ -18,7 +18,7 @@ from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
 from tasks.graph import Workplace, restore
 from tasks.leftovers import remove_leftovers
-from tasks.lock import hold_lock
+from tasks.project_lock import hold_lock
 from tasks.provenance import Snapshot, take_snapshot
 from tasks.settings import State, child_environment, find_state
 from tasks.sweepers import sweep_dead

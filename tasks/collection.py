@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from pivotrl_core.errors import ConfigError
-from tasks.locked import LOCK_NAME, LockedStage, parse_lock, parse_pointer, read_lock
+from tasks.dvc_lock import LOCK_NAME, LockedStage, parse_lock, parse_pointer, read_lock
 from tasks.repository import RUN_REFS, Repository
 from tasks.scratch import clear_scratch
 from tasks.settings import State, dvc_cache

@@ -21,7 +21,7 @@ from pivotrl_core.evaluation.scorecard import gather, order_of, read_evaluation
 from pivotrl_core.evaluation.tables import cell_text, is_share
 from pivotrl_core.evaluation.verdict import metric_label, points
 from pivotrl_core.types import Json
-from tasks.recorded_run import materialised, resolve
+from tasks.record_folder import materialised, resolve
 from tasks.run_reports import RunReports, read_run
 from tasks.tracking.parameters import flatten
 

@@ -1,8 +1,8 @@
 """The DVC adapter: one question for the whole graph, and one child process for each stage that has to run.
 
 DVC alone decides whether a stage runs. Its in-process API has no lock between threads, so whoever calls this module
-holds the project lock (`tasks/lock.py`), but for a reproduction, whose worktree and cache are its own, and a stage's
-program, which asks for its digest alone. What writes outputs runs as `dvc` in a supervised process tree.
+holds the project lock (`tasks/project_lock.py`), but for a reproduction, whose worktree and cache are its own, and a
+stage's program, which asks for its digest alone. What writes outputs runs as `dvc` in a supervised process tree.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from pivotrl_core.errors import ConfigError, TemporaryError
 from pivotrl_core.guardian import TIMED_OUT
 from pivotrl_core.processes import last_lines
-from tasks.locked import HALF_WRITTEN, LOCK_NAME, LockedStage
+from tasks.dvc_lock import HALF_WRITTEN, LOCK_NAME, LockedStage
 from tasks.supervision import (
     DISK_FULL,
     Limits,

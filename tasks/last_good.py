@@ -23,7 +23,7 @@ from pivotrl_core.config.tree import Config
 from pivotrl_core.evaluation.scorecard import is_in_domain
 from pivotrl_core.files import read_json, write_json, write_text
 from pivotrl_core.types import canonical_json
-from tasks.locked import LOCK_NAME, read_lock
+from tasks.dvc_lock import LOCK_NAME, read_lock
 
 STARTS = "last-good"
 BASE = "models/base"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pivotrl_core.errors import ConfigError
+from tasks.dvc_lock import LOCK_NAME, LockedStage, parse_lock
 from tasks.last_good import STARTS
-from tasks.locked import LOCK_NAME, LockedStage, parse_lock
 from tasks.provenance import DIFF_NAME, RUN_NAME, Snapshot
 from tasks.repository import RECORDED, RUN_REFS, GitError, Repository
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pivotrl_core.errors import TemporaryError
+from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.graph import stage_digest
-from tasks.locked import LOCK_NAME, read_lock
 from tasks.settings import State
 
 

@@ -14,10 +14,10 @@ from pivotrl_core.evaluation.tables import table_markdown
 from pivotrl_core.files import read_json, read_jsonl
 from pivotrl_core.types import Json
 from tasks.provenance import DIFF_NAME, RUN_NAME, Provenance
-from tasks.recorded_run import COMPARISON, materialised
+from tasks.record_folder import COMPARISON, materialised
 from tasks.repository import RUN_REFS, Repository
 from tasks.run_reports import read_run
-from tasks.tracking.recorder import Recorder
+from tasks.tracking.child_run import ChildRun
 from tasks.tracking.tracker import COMMIT_TAG, Tracker
 
 
@@ -87,7 +87,7 @@ def stage_folders(root: Path, graph: Mapping[str, Json], arm: str, seed: int) ->
     return [root / place for place in places if place and (root / place / "report.json").is_file()]
 
 
-def record_stage(recorder: Recorder, folder: Path) -> None:
+def record_stage(recorder: ChildRun, folder: Path) -> None:
     """Log one stage's steps, then its final metrics."""
     steps = folder / "metrics.jsonl"
     if steps.is_file():

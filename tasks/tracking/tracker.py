@@ -13,10 +13,10 @@ from typing import Any
 
 from pivotrl_core.types import Json
 from tasks.processes import ProcessIdentity, this_process
+from tasks.tracking.child_run import ChildRun
 from tasks.tracking.database import experiment_id, open_client
 from tasks.tracking.lineage import register
 from tasks.tracking.parameters import child_parameters, flatten, provenance_tags, split
-from tasks.tracking.recorder import Recorder
 
 PARENT_TAG = "mlflow.parentRunId"
 RUN_TAG = "pivotrl.run_id"
@@ -52,12 +52,12 @@ class Tracker:
     def start_child(
         self, parent: str, arm: str, seed: int, provenance: Mapping[str, Json] | None = None,
         config: Mapping[str, Json] | None = None,
-    ) -> Recorder:  # fmt: skip
+    ) -> ChildRun:  # fmt: skip
         """Begin (or take up again) the child of an arm and seed. `config` defaults to the one its parent began with."""
         key = {PARENT_TAG: parent, ARM_TAG: arm, SEED_TAG: str(seed)}
         tree = config if config is not None else self._configs.get(parent, {})
         parameters = child_parameters(tree, arm, seed)
-        return Recorder(self.client, self._begin(key, f"{arm}-{seed}", key, provenance or {}, parameters, child=True))
+        return ChildRun(self.client, self._begin(key, f"{arm}-{seed}", key, provenance or {}, parameters, child=True))
 
     def finish_run(self, parent: str, status: str, table_markdown: str = "", folder: Path | None = None) -> None:
         """End the parent: the comparison table becomes its description, figures and report its artifacts."""

@@ -8,6 +8,7 @@ from threading import Timer
 import pytest
 from dvc.repo import Repo
 
+from tasks.dvc_lock import LockFileError, read_lock
 from tasks.graph import (
     DvcBusyError,
     GraphError,
@@ -22,7 +23,6 @@ from tasks.graph import (
     run_stage,
     stage_digest,
 )
-from tasks.locked import LockFileError, read_lock
 from tasks.settings import State, child_environment
 from tasks.supervision import StageFailedError
 

@@ -13,7 +13,7 @@ from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.loading import load_config, parse_config
 from tasks.last_good import STARTS
 from tasks.provenance import Provenance
-from tasks.recording import Recording
+from tasks.tracking.flow_run import Recording
 from tasks.tracking.tracker import Tracker
 from tests.report_files import write_reports
 
@@ -138,7 +138,7 @@ def test_a_store_that_is_gone_ends_no_run(recording: Recording, caplog: pytest.L
     recording.begin()
     Path(recording.uri.removeprefix("sqlite:///")).write_bytes(b"no database" * 4096)
     recording.finish("FINISHED", "", None, "abc")
-    told = [record.getMessage() for record in caplog.records if record.name == "tasks.recording"]
+    told = [record.getMessage() for record in caplog.records if record.name == "tasks.tracking.flow_run"]
     assert [line.split(":")[0] for line in told] == ["MLflow (finish)", "MLflow (end)"]
 
 

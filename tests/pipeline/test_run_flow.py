@@ -16,7 +16,7 @@ from flows.session import Session
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.verifiers import sandbox
-from tasks.locked import read_lock
+from tasks.dvc_lock import read_lock
 from tasks.notify import tell_failure
 from tasks.repository import RUN_REFS, Repository
 from tasks.settings import find_state

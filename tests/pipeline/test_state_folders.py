@@ -10,9 +10,9 @@ import pytest
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError
 from tasks.collection import collect_garbage
+from tasks.dvc_lock import LockFileError
 from tasks.graph import Outcome, Workplace, add, commit_pull, restore, run_stage
 from tasks.last_good import STARTS
-from tasks.locked import LockFileError
 from tasks.provenance import collect_provenance, record_run, take_snapshot
 from tasks.repository import RUN_REFS
 from tasks.scratch import ScratchBusyError, prune_scratch, stage_scratch

@@ -18,9 +18,9 @@ from mlflow.exceptions import MlflowException
 
 from pivotrl_core.errors import ConfigError
 from tasks.processes import ProcessIdentity, this_process
+from tasks.tracking.child_run import Input
 from tasks.tracking.database import _opened
 from tasks.tracking.parameters import flatten
-from tasks.tracking.recorder import Input
 from tasks.tracking.tracker import PROCESS_TAG, Tracker
 
 pytestmark = pytest.mark.filterwarnings(

@@ -13,7 +13,7 @@ from flows.request import Request
 from flows.session import open_session
 from pivotrl_core.errors import DataError
 from tasks import sources
-from tasks.lock import hold_lock, read_holder
+from tasks.project_lock import hold_lock, read_holder
 from tasks.settings import State
 
 from .conftest import git

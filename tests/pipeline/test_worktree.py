@@ -11,7 +11,7 @@ import pytest
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_json
-from tasks.locked import LockFileError
+from tasks.dvc_lock import LockFileError
 from tasks.provenance import collect_provenance, record_run, take_snapshot
 from tasks.records import RecordNotFoundError, find_record
 from tasks.repository import RUN_REFS, GitError, Repository

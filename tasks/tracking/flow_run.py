@@ -16,9 +16,9 @@ from typing import Any
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import read_json
+from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.following import MetricsFollower
 from tasks.last_good import STARTS
-from tasks.locked import LOCK_NAME, read_lock
 from tasks.provenance import Provenance
 from tasks.settings import without_credentials
 
@@ -104,8 +104,8 @@ class Recording:
         return self._children[key]
 
     def _finish(self, status: str, table: str, folder: Path | None, commit: str) -> None:
+        from tasks.tracking.child_run import Input
         from tasks.tracking.rebuild import record_stage, stage_folders
-        from tasks.tracking.recorder import Input
         from tasks.tracking.tracker import COMMIT_TAG
 
         graph = derive_graph(self.config)

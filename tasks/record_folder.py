@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from pivotrl_core.errors import DataError
-from tasks.locked import LOCK_NAME, parse_lock
+from tasks.dvc_lock import LOCK_NAME, parse_lock
 from tasks.records import commits_named
 from tasks.repository import RECORDED, RUN_REFS, Repository
 from tasks.settings import dvc_cache

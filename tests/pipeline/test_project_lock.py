@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 from pivotrl_core.files import read_json, write_json
-from tasks.lock import LockedError, hold_lock, read_holder
 from tasks.processes import this_process
+from tasks.project_lock import LockedError, hold_lock, read_holder
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = (
-    "import sys, time; from pathlib import Path; from tasks.lock import hold_lock\n"
+    "import sys, time; from pathlib import Path; from tasks.project_lock import hold_lock\n"
     "with hold_lock(Path(sys.argv[1]), sys.argv[2]):\n"
     "    print('held', flush=True); time.sleep(float(sys.argv[3]))\n"
 )
@@ -88,7 +88,7 @@ def test_a_lock_of_another_host_is_never_broken(tmp_path: Path) -> None:
 def test_two_processes_never_hold_it_at_once(tmp_path: Path) -> None:
     path, log = tmp_path / "lock", tmp_path / "log"
     program = (
-        "import sys, time; from pathlib import Path; from tasks.lock import hold_lock\n"
+        "import sys, time; from pathlib import Path; from tasks.project_lock import hold_lock\n"
         "for n in range(5):\n"
         "    with hold_lock(Path(sys.argv[1]), sys.argv[2], say=lambda _: None), open(sys.argv[3], 'a') as f:\n"
         "        f.write('in\\n'); f.flush(); time.sleep(0.02); f.write('out\\n'); f.flush()\n"
