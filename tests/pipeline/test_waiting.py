@@ -61,7 +61,7 @@ def test_a_wrong_name_is_told_also_where_origin_cannot_be_asked(
 ) -> None:
     git(checkout, "remote", "add", "origin", str(checkout / "nowhere"))
     monkeypatch.chdir(checkout)
-    with pytest.raises(DataError, match="no-such-run: no arm of this checkout, no run id and no commit"):
+    with pytest.raises(DataError, match="no-such-run: no arm of this checkout, no run id, no commit and no MLflow"):
         compare_names("no-such-run", "sft")
 
 
