@@ -21,7 +21,7 @@ test: setup-dev ## set everything up and pass the checks and tests
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/codespell
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-check: ## the checks alone: style, types, import rules, spelling
+check: setup-dev ## set everything up and pass the checks alone: style, types, import rules, spelling
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/codespell
 
 ui: setup ## open MLflow on the finished runs

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Self
 
-from flows.sections import section
+from flows.sections import checked_list, checked_parts, section
 from pivotrl_core.config.arms import E2ETrain, RandomRule
 from pivotrl_core.errors import ConfigError
 
+_PARTS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "lambdas": ((list, tuple), "a list of numbers"), "controls": (bool, "true or false")
+}  # fmt: skip
 LAMBDAS = (0.2, 0.4, 0.6, 0.8, 1.0)
 
 
@@ -27,11 +30,11 @@ class Sweep:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From plain values; missing parts are defaults. Raises ConfigError for an unknown part."""
-        unknown = set(value) - {one.name for one in fields(cls)}
-        if unknown:
-            raise ConfigError(f"request: sweep: unknown part {sorted(unknown)[0]!r}; known: lambdas, controls")
-        return cls(tuple(value.get("lambdas", LAMBDAS)), bool(value.get("controls", True)))
+        """From plain values; missing parts are defaults. Raises ConfigError for a part that is unknown or wrong."""
+        parts = checked_parts(value, "request: sweep", _PARTS)
+        if "lambdas" in parts:
+            parts["lambdas"] = checked_list(parts["lambdas"], "request: sweep: lambdas", (int, float), "numbers")
+        return cls(**parts)
 
 
 def sweep_arms(arms: Mapping[str, Any], lambdas: Sequence[float] = LAMBDAS, controls: bool = True) -> dict[str, Any]:

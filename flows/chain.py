@@ -17,10 +17,11 @@ from flows.terminal import LogEcho, say, together
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.processes import last_lines
 from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
-from tasks.recording import Recording
 from tasks.settings import child_environment
+from tasks.skipped import lacked_sandbox
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
-from tasks.supervision import DEFAULT_LIMITS, Limits, StageFailedError, run_supervised
+from tasks.supervision import StageFailedError, run_supervised
+from tasks.tracking.flow_run import Recording
 
 Pull = Callable[[Session], None]
 
@@ -46,15 +47,11 @@ class Plan:
     """How a chain is run.
 
     Attributes:
-        limits: Of each stage.
         keep_going: Whether stages that do not need a failed one still run.
-        force: Execute every stage, whatever DVC knows.
         prepare: Called when the data are there and before DVC is asked for the graph.
     """
 
-    limits: Limits = DEFAULT_LIMITS
     keep_going: bool = False
-    force: bool = False
     prepare: Callable[[Session], None] = _as_it_is
 
 
@@ -110,7 +107,7 @@ def run_chain(
             skipped.append(status.name)
             continue
         try:
-            outcomes[status.name] = _run_one(session, recording, plan, status, outcomes)
+            outcomes[status.name] = _run_one(session, recording, status, outcomes)
         except PivotRLError as error:
             errors[status.name] = error
             say(f"{status.name}: failed")
@@ -121,19 +118,26 @@ def run_chain(
     return outcomes
 
 
-def _run_one(
-    session: Session, recording: Recording, plan: Plan, status: StageStatus, outcomes: dict[str, Outcome]
-) -> Outcome:
+def _run_one(session: Session, recording: Recording, status: StageStatus, outcomes: dict[str, Outcome]) -> Outcome:
     """One stage. DVC is asked again where a stage before it has just been run or restored."""
     moved = any(outcomes.get(dep, Outcome.UNCHANGED) is not Outcome.UNCHANGED for dep in status.deps)
     changed = is_changed(session.root, status.name) if moved else status.changed
+    outcome = _bring(session, recording, status, changed)
+    if outcome is not Outcome.RAN and lacked_sandbox(session.root, status.outs):
+        say(f"{status.name}: benchmarks were skipped for want of a sandbox, which is there now")
+        outcome = _bring(session, recording, status, changed=True, force=True)
+    return outcome
+
+
+def _bring(session: Session, recording: Recording, status: StageStatus, changed: bool, force: bool = False) -> Outcome:
+    """Bring a stage up to date, and show what it does."""
     poll = None
     started = time.monotonic()
-    if changed or plan.force:
+    if changed:
         say(f"{status.name}: started")
         echo = LogEcho(session.place.logs / f"{status.name}.log")
         poll = together(recording.follow(status.name, status.outs), echo.poll)
-    job = StageJob(session.place, changed, plan.force, plan.limits, poll)
+    job = StageJob(session.place, changed, force, poll=poll)
     outcome = outcome_of(bring_up_to_date(status.name, job, return_state=True))
     seconds = f" in {time.monotonic() - started:.0f} s" if outcome is Outcome.RAN else ""
     say(f"{status.name}: {outcome}{seconds}")

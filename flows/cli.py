@@ -41,13 +41,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 @app.command()
 def inspect(
     file: Path,
-    tokens: Annotated[bool, typer.Option(help="also count tokens, with the configured model's tokenizer")] = True,
-    as_json: AsJson = False,
-) -> None:
+    tokens: Annotated[bool, typer.Option(help="also count tokens, with the model's tokenizer")] = True,
+    model: Model = "", params: Params = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
     """Show what a trajectory file holds and what would be dropped. Example: pivotrl inspect my.jsonl."""
     from flows.inspecting import inspect_text
+    from flows.launch import make_request
 
-    _print(inspect_text(file, as_json, tokens))
+    _print(inspect_text(file, as_json, tokens, make_request(None, model, "", [], False, params)))
 
 
 @app.command()
@@ -117,7 +118,7 @@ def graph() -> None:
 
 @app.command()
 def compare(a: str, b: str) -> None:
-    """Compare two arms, or two runs (run ids, commits). Example: pivotrl compare sft pivotrl."""
+    """Compare two arms, two runs (run id, commit), or an arm and a run's. Example: pivotrl compare sft pivotrl."""
     from flows.launch import compare_names
 
     _print(compare_names(a, b))
@@ -146,11 +147,14 @@ def serve(
 
 
 @app.command()
-def ui(port: Annotated[int, typer.Option(help="TCP port on the loopback interface")] = 5000) -> None:
+def ui(
+    port: Annotated[int, typer.Option(help="TCP port on the loopback interface")] = 5000,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="first record runs again that MLflow has lost")] = False,
+) -> None:
     """Open MLflow on the finished runs. Example: pivotrl ui --port 5001."""
     from flows.launch import open_ui
 
-    open_ui(port)
+    open_ui(port, rebuild)
 
 
 @app.command()

@@ -12,14 +12,14 @@ from flows.session import Session
 from flows.terminal import say
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.files import read_json, write_json
+from tasks.dvc_lock import LOCK_NAME, read_lock, results_digest
 from tasks.graph import Outcome, default_remote, push
 from tasks.last_good import starts_in
-from tasks.locked import LOCK_NAME, read_lock, results_digest
 from tasks.provenance import Provenance, collect_provenance, record_run
-from tasks.recording import Recording
 from tasks.repository import RUN_REFS, Repository
 from tasks.scratch import prune_scratch
 from tasks.settings import State
+from tasks.tracking.flow_run import Recording
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,15 @@ def _write_report(session: Session, provenance: Provenance) -> str:
 
 
 def _publish(session: Session, table: str) -> None:
-    """Prefect's artifacts: the table as Markdown, and its rows."""
+    """Prefect's artifacts, which only show what is recorded already: a failure is told and ends nothing."""
+    try:
+        _publish_artifacts(session, table)
+    except Exception as error:
+        log.exception("the table could not be shown in Prefect: %s", type(error).__name__)
+
+
+def _publish_artifacts(session: Session, table: str) -> None:
+    """The table as Markdown, and its rows."""
     from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
     if table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pivotrl_core.errors import PivotRLError
-from tasks.lock import read_holder
-from tasks.settings import find_checkout, find_state, main_checkout
+from tasks.project_lock import read_holder
+from tasks.settings import find_checkout, find_state, main_checkout, without_credentials
 
 if TYPE_CHECKING:
     from pivotrl_core.config.tree import Config
@@ -98,7 +97,8 @@ def _checkout(root: Path) -> list[Check]:
     busy = holder is not None and not holder.process.is_dead()
     checks.append(Check("lock", not busy, str(holder) if busy else "free", "wait for it, or end it", needed=False))
     server = os.environ.get("PREFECT_API_URL", "a server for each command (PREFECT_API_URL is not set)")
-    return [*checks, Check("Prefect", True, _shown(server)), Check("MLflow", True, _shown(state.tracking_uri))]
+    shown = [without_credentials(address) for address in (server, state.tracking_uri)]
+    return [*checks, Check("Prefect", True, shown[0]), Check("MLflow", True, shown[1])]
 
 
 def _vllm(root: Path, config: Config | None) -> Check:
@@ -127,11 +127,6 @@ def _graph(root: Path) -> Check:
     except PivotRLError:
         return Check("graph.yaml", False, "old", "pivotrl graph", needed=False)
     return Check("graph.yaml", True, "current")
-
-
-def _shown(address: str) -> str:
-    """An address without the user and password in it."""
-    return re.sub(r"(?<=://)[^/]*@", "", address)
 
 
 def examination_text(checks: list[Check]) -> str:

@@ -1,6 +1,7 @@
 """`pivotrl inspect FILE`: what a trajectory file holds and what would be dropped, before anything runs.
 
-What is dropped is so by the limits of params.yaml; lengths are in tokens of the configured model.
+What is dropped is so by the limits of params.yaml; lengths are in tokens of the configured model. Of a folder, those
+files count that a run would train on; what lies under `warmup/` stands apart.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from flows.request import Request
+from flows.session import load_request
 from pivotrl_core.config.inputs import DataConfig
-from pivotrl_core.config.loading import load_config
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import iterate_candidates
-from pivotrl_core.trajectories.inspection import QUANTILES, inspect_file
+from pivotrl_core.trajectories.inspection import QUANTILES, inspect_files
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Split, Trajectory
+from tasks.pull.manifest import PullSplit
+from tasks.pull.origin import is_data_key, split_of
 from tasks.settings import find_checkout, find_state
+
+PLAIN = Request()
 
 
 @dataclass(slots=True)
@@ -60,25 +66,42 @@ class CandidateLengths:
         }
 
 
-def inspect_text(file: Path, as_json: bool, tokens: bool = True) -> str:
+def inspect_text(file: Path, as_json: bool, tokens: bool = True, request: Request = PLAIN) -> str:
     """The inspection as text or JSON.
 
     Args:
         file: File or folder of trajectories.
         as_json: Print JSON.
         tokens: Also count the tokens of each candidate, with the tokenizer of the configured model.
+        request: What differs from params.yaml: the model, the parameter file.
 
     Raises:
-        DataError: There is no such file.
+        DataError: There is no such file, or none to train on.
     """
-    if not file.exists():
-        raise DataError(f"{file}: no such file or folder")
+    train, warmup = _files(file)
     root = find_checkout()
-    config = load_config(root / "params.yaml")
+    config = load_request(root, request)[1]
+    limits = Limits(max_argument_bytes=config.data.max_argument_bytes)
     lengths = CandidateLengths(_renderer(root, config)) if tokens else None
-    report = inspect_file(file, lengths, Limits(max_argument_bytes=config.data.max_argument_bytes))
-    value = {**report.to_json(), **(lengths.to_json(config.data) if lengths else {})}
+    value = {**inspect_files(train, lengths, limits).to_json(), **(lengths.to_json(config.data) if lengths else {})}
+    if warmup:
+        value["warmup"] = inspect_files(warmup, None, limits).to_json()
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) if as_json else "\n".join(_lines(value))
+
+
+def _files(place: Path) -> tuple[list[Path], list[Path]]:
+    """The files that a run would train on, and those for the warm-up; a single file may bear any name."""
+    if not place.exists():
+        raise DataError(f"{place}: no such file or folder")
+    if place.is_file():
+        return [place], []
+    keys = (path.relative_to(place).as_posix() for path in sorted(place.rglob("*")) if path.is_file())
+    by_split: dict[PullSplit, list[Path]] = {split: [] for split in PullSplit}
+    for key in filter(is_data_key, keys):
+        by_split[split_of(key)].append(place / key)
+    if not by_split[PullSplit.TRAIN]:
+        raise DataError(f"{place}: no .jsonl or .json file (also .gz) to train on; warmup/ is for the warm-up alone")
+    return by_split[PullSplit.TRAIN], by_split[PullSplit.WARMUP]
 
 
 def _renderer(root: Path, config: Config) -> ChatRenderer:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from flows.request import NO_WARMUP, Request, model_settings, parse_setting, trajectory_settings
-from tasks.settings import State, apply_environment, find_checkout, find_state
+from tasks.settings import State, apply_environment, find_checkout, find_state, without_credentials
 
 
 def make_request(
@@ -43,7 +42,8 @@ def _prepare() -> tuple[Path, State]:
 def launch(flow: str, request: Request, as_json: bool) -> str:
     """Run one of the flows `run`, `sweep`, `nightly`. Returns what to print."""
     root, state = _prepare()
-    from flows.session import load_request, new_run_id
+    from flows.session import load_request
+    from tasks.run_ids import new_run_id
     from tasks.server import prefect_api
 
     load_request(root, request)  # wrong parameters are refused before anything starts
@@ -89,9 +89,9 @@ def launch_serving(cron: str, timezone: str, request: Request) -> None:
 
 def pull_here(prune: bool = False) -> str:
     """Pull into the checkout or worktree, without DVC; under the project lock, so that no run's data change."""
-    from flows.session import new_run_id
     from pivotrl_core.config.loading import load_config
-    from tasks.lock import hold_lock
+    from tasks.project_lock import hold_lock
+    from tasks.run_ids import new_run_id
     from tasks.settings import main_checkout
     from tasks.sources import pull_inputs
 
@@ -120,14 +120,23 @@ def compare_names(a: str, b: str) -> str:
         return compare_runs(a, b, root)
 
 
-def open_ui(port: int) -> None:
-    """Replace this process by MLflow's server on the runs of this checkout, or say which server has them."""
-    _, state = _prepare()
+def open_ui(port: int, rebuild: bool = False) -> None:
+    """Replace this process by MLflow's server on the runs of this checkout, or say which server has them.
+
+    Args:
+        port: On the loopback interface.
+        rebuild: Record runs that MLflow does not show first, from their reports.
+    """
+    root, state = _prepare()
     from tasks.tracking.database import STORE_VARIABLE
 
     uri = state.tracking_uri
+    if rebuild:
+        from tasks.tracking.rebuild import rebuild_runs
+
+        print(f"recorded anew: {', '.join(rebuild_runs(root, uri)) or 'nothing, MLflow shows every run'}", flush=True)
     if uri.startswith(("http://", "https://")):
-        address = re.sub(r"(?<=://)[^/]*@", "", uri)
+        address = without_credentials(uri)
         print(f"the runs are on the MLflow server {address} (MLFLOW_TRACKING_URI): open that; nothing was started here")
         return
     print(f"MLflow on http://127.0.0.1:{port} (end with Ctrl-C)", flush=True)
@@ -139,9 +148,9 @@ def open_ui(port: int) -> None:
 def collect() -> str:
     """Garbage collection, under the project lock: no run is looking at the cache meanwhile."""
     root, state = _prepare()
-    from flows.session import new_run_id
     from tasks.collection import collect_garbage
-    from tasks.lock import hold_lock
+    from tasks.project_lock import hold_lock
+    from tasks.run_ids import new_run_id
 
     with hold_lock(state.lock, f"gc-{new_run_id()}"):
         return collect_garbage(root, state)

@@ -16,20 +16,20 @@ from typing import Any
 
 from prefect import flow, runtime
 
-from flows.session import new_run_id
 from flows.terminal import LogEcho, say
 from pivotrl_core.config.inputs import HubModel
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.files import read_json, write_text
 from tasks.differences import Difference, compare_locks, compare_reports
+from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.graph import Workplace, fetch_outputs, query_graph
 from tasks.last_good import starts_in
-from tasks.locked import LOCK_NAME, read_lock
 from tasks.notify import tell_failure
 from tasks.provenance import collect_provenance, report_files
 from tasks.records import Record, find_record
 from tasks.repository import GitError, Repository
+from tasks.run_ids import new_run_id
 from tasks.settings import State, apply_environment, child_environment, find_checkout, find_state
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
 from tasks.sweepers import mark_flow_run
@@ -89,7 +89,11 @@ def reproduce(name: str, checkout: str = "", remote: str = "") -> dict[str, Any]
 
 
 def reproduce_record(record: Record, checkout: Path, run_id: str, remote: str = "") -> Verdict:
-    """Execute every stage of a record again and compare."""
+    """Execute every stage of a record again and compare.
+
+    Without the project lock: worktree, cache and state are its own, so no other run's DVC calls meet these, and a long
+    reproduction keeps nobody waiting.
+    """
     state = find_state(checkout)
     with (
         _own_state(state, run_id) as own,

@@ -9,17 +9,26 @@ from __future__ import annotations
 import copy
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from flows import quick
 from flows.ablation import Sweep, sweep_arms
-from flows.sections import section, set_value
+from flows.sections import checked_list, checked_parts, section, set_value
 from pivotrl_core.config.stages import WarmupConfig
 from pivotrl_core.errors import ConfigError
 
 NO_WARMUP = "warmup.epochs"
+
+
+_PARTS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "settings": (Mapping, "values by dotted key"),
+    "arms": ((list, tuple), "a list of names"),
+    "quick": (bool, "true or false"),
+    "params": (str, "the path of a parameter file"),
+    "sweep": ((Mapping, type(None)), "lambdas and controls"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +56,13 @@ class Request:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Inverse of `to_json`; missing parts are defaults. Raises ConfigError for an unknown part."""
-        unknown = set(value) - {one.name for one in fields(cls)}
-        if unknown:
-            raise ConfigError(
-                f"request: unknown part {sorted(unknown)[0]!r}; known: settings, arms, quick, params, sweep"
-            )
-        sweep = value.get("sweep")
-        return cls(
-            dict(value.get("settings", {})), tuple(value.get("arms", ())), bool(value.get("quick", False)),
-            str(value.get("params", "")), None if sweep is None else Sweep.from_json(sweep),
-        )  # fmt: skip
+        """Inverse of `to_json`; missing parts are defaults. Raises ConfigError for a part that is unknown or wrong."""
+        parts = checked_parts(value, "request", _PARTS)
+        if "arms" in parts:
+            parts["arms"] = checked_list(parts["arms"], "request: arms", str, _PARTS["arms"][1])
+        if parts.get("sweep") is not None:
+            parts["sweep"] = Sweep.from_json(parts["sweep"])
+        return cls(**parts)
 
     def file(self, checkout: Path) -> Path:
         """The parameter file that the request is put into."""

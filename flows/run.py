@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,14 @@ from flows import quick
 from flows.chain import DEFAULT_PLAN, Plan, Pull, pull_from_source, run_chain
 from flows.conclusion import Summary, conclude
 from flows.request import Request
-from flows.session import Session, new_run_id, open_session
+from flows.session import Session, open_session
 from flows.terminal import say
 from tasks.notify import tell_failure
 from tasks.provenance import collect_provenance
-from tasks.recording import Recording
+from tasks.run_ids import check_run_id, made_run_id, new_run_id
 from tasks.settings import apply_environment, find_checkout, find_state
 from tasks.sweepers import mark_flow_run
-
-_RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}$")  # as `new_run_id` makes them
+from tasks.tracking.flow_run import Recording
 
 
 def name_flow_run() -> str:
@@ -31,8 +29,7 @@ def name_flow_run() -> str:
 
 def _own_run_id() -> str:
     """The run id that the flow run is named by, so that a scheduled run has one name everywhere; else a new one."""
-    found = _RUN_ID.search(str(runtime.flow_run.name or ""))
-    return found[0] if found else new_run_id()
+    return made_run_id(str(runtime.flow_run.name or "")) or new_run_id()
 
 
 @flow(name="run", flow_run_name=name_flow_run, persist_result=False, validate_parameters=False)
@@ -66,16 +63,19 @@ def carry_out(
         request: What to override.
         run_id: The one in the flow run's name where empty.
         checkout: Folder of the checkout; the one around the working folder where empty.
-        plan: Limits, and what happens after a failure.
+        plan: What happens before the graph is asked, and after a failure.
         pull: Brings data/pulled up to date.
         tracked: Tell MLflow.
         seed: What a worktree starts from (default: the checkout).
         private: Work in a worktree (default: where the request overrides anything).
         finish: Called with the place of work, when all is recorded.
+
+    Raises:
+        ConfigError: The run id or the request is wrong; nothing has been started.
     """
+    run_id = check_run_id(run_id or _own_run_id())
     root = Path(checkout) if checkout else find_checkout()
     apply_environment(find_state(root))  # a worker starts flows without our command line
-    run_id = run_id or _own_run_id()
     if runtime.flow_run.id:
         mark_flow_run(runtime.flow_run.id)
     try:

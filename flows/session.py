@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
 from tasks.graph import Workplace, restore
 from tasks.leftovers import remove_leftovers
-from tasks.lock import hold_lock
+from tasks.project_lock import hold_lock
 from tasks.provenance import Snapshot, take_snapshot
 from tasks.settings import State, child_environment, find_state
 from tasks.sweepers import sweep_dead
@@ -49,11 +47,6 @@ class Session:
     def folder(self) -> Path:
         """Logs, figures and HTML report of this run; outlives a worktree."""
         return self.state.runs / self.run_id
-
-
-def new_run_id() -> str:
-    """Time of day and four random hex digits, such as 20260314-020000-9f3a."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
 def load_request(checkout: Path, request: Request) -> tuple[Mapping[str, object], Config]:

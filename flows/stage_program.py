@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.request import Request, read_values
-from pivotrl_core.config.graph import derive_graph
+from pivotrl_core.config.graph import derive_graph, load_graph
 from pivotrl_core.config.loading import load_config, parse_config
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
@@ -65,15 +65,12 @@ def read_graph(root: Path) -> tuple[dict[str, Any], Config]:
     """graph.yaml, and the configuration that it follows from.
 
     Raises:
-        ConfigError: There is none, or it follows from other arms and seeds than those of params.yaml.
+        ConfigError: There is none, it is not readable, or it follows from other arms and seeds than params.yaml has.
     """
-    import yaml
-
     path = root / "graph.yaml"
     if not path.is_file():
         raise ConfigError(f"{path}: not found; `pivotrl graph` writes it from params.yaml")
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    graph = found if isinstance(found, dict) else {}
+    graph = load_graph(path)
     return graph, _config_of(graph, root / "params.yaml")
 
 

@@ -5,6 +5,7 @@ JSON is canonical (sorted keys, two-space indent, final newline), so that equal 
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -37,6 +38,12 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Open a binary file that appears at `path`, whole, when the block ends without an error, and not otherwise."""
     with atomic_path(path) as name, name.open("wb") as file:
         yield file
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what processes that were killed while they wrote `path` left beside it. No one may be writing it now."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        left.unlink()
 
 
 def _sync(place: Path) -> None:

@@ -1,27 +1,41 @@
 """Garbage collection that knows of recorded runs: DVC's own `gc` would delete what only run refs name.
 
-Kept is what the checkout's, the nightly's and every recorded run's dvc.lock name. Everything else in the cache goes,
-with what the run cache knows of it, scratch folders, and worktrees of dead runs.
+Kept is what dvc.lock and the `.dvc` files of the checkout and of every recorded run name, and the nightly's dvc.lock.
+Everything else in the cache goes, with what the run cache knows of it, scratch that no process holds, and worktrees of
+dead runs. A cache that other checkouts may share is left alone: what they name is not known here.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
-from tasks.locked import LOCK_NAME, LockedStage, parse_lock, read_lock
+from pivotrl_core.errors import ConfigError
+from tasks.dvc_lock import LOCK_NAME, LockedStage, parse_lock, parse_pointer, read_lock
 from tasks.repository import RUN_REFS, Repository
+from tasks.scratch import clear_scratch
 from tasks.settings import State, dvc_cache
 from tasks.worktree import sweep_worktrees
 
 
 def collect_garbage(root: Path, state: State) -> str:
-    """Remove what nothing names. To be called with the project lock held. Returns what was done."""
-    worktrees = sweep_worktrees(root, state)
+    """Remove what nothing names. To be called with the project lock held. Returns what was done.
+
+    Raises:
+        ConfigError: DVC's cache lies outside of the checkout and its state folder.
+        DataError: A file that names data is not readable; nothing has been removed from the cache.
+    """
     cache = dvc_cache(root)
+    if not any(cache.is_relative_to(place.resolve()) for place in (root, state.root)):
+        raise ConfigError(
+            f"DVC's cache {cache} lies outside of this checkout and its state folder, so other checkouts may share it, "
+            "and what they need is not known here; nothing was removed. Share results by a DVC remote instead, and let "
+            "cache.dir be a folder of the checkout"
+        )
+    worktrees = sweep_worktrees(root, state)
     wanted = _wanted(root, state, cache)
     removed, size = 0, 0
     files = cache / "files" / "md5"
@@ -31,7 +45,7 @@ def collect_garbage(root: Path, state: State) -> str:
             size += path.stat().st_size
             removed += 1
             path.unlink()
-    shutil.rmtree(state.scratch, ignore_errors=True)
+    clear_scratch(state)
     for entry in sorted((cache / "runs").glob("*/*/*")):
         if not set(_outs_of_run(entry)) <= wanted:
             entry.unlink()
@@ -42,16 +56,28 @@ def collect_garbage(root: Path, state: State) -> str:
 
 def _wanted(root: Path, state: State, cache: Path) -> set[str]:
     """Cache names (MD5, `.dir` for folders) that the checkout, the nightly's seed or a recorded run needs."""
-    repository = Repository(root)
-    locks = [read_lock(root / LOCK_NAME), read_lock(state.root / "nightly" / LOCK_NAME)]
+    here = [*read_lock(root / LOCK_NAME).values(), *read_lock(state.root / "nightly" / LOCK_NAME).values()]
+    here += [parse_pointer((root / name).read_text(encoding="utf-8"), name) for name in _pointers(root)]
+    wanted: set[str] = set()
+    for stage in (*here, *_recorded(Repository(root))):
+        wanted |= _names(cache, stage)
+    return wanted
+
+
+def _pointers(root: Path) -> list[str]:
+    """`.dvc` files of the checkout: data that a person gave to DVC. DVC itself refuses those that git ignores."""
+    listed = Repository(root).text("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.dvc")
+    return [name for name in listed.split("\0") if name and (root / name).is_file()]
+
+
+def _recorded(repository: Repository) -> Iterator[LockedStage]:
+    """What every recorded run names: its stages, the models that it started from, and data of the user's own."""
     for commit in repository.text("for-each-ref", "--format=%(objectname)", RUN_REFS).split():
         text = repository.read(commit, LOCK_NAME)
-        locks.append(parse_lock(text.decode()) if text else {})
-    wanted: set[str] = set()
-    for lock in locks:
-        for stage in lock.values():
-            wanted |= _names(cache, stage)
-    return wanted
+        yield from (parse_lock(text.decode()) if text else {}).values()
+        for name in repository.list_files(commit, ["."]):
+            if name.endswith(".dvc"):
+                yield parse_pointer((repository.read(commit, name) or b"").decode(), f"{commit}:{name}")
 
 
 def _outs_of_run(entry: Path) -> list[str]:

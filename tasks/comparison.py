@@ -1,8 +1,9 @@
-"""`pivotrl compare A B`: two arms, two recorded runs, or two commits; which parameters and which metrics differ.
+"""`pivotrl compare A B`: two arms, two recorded runs or commits, or an arm and the same one of a run; what differs.
 
-A side is an arm of the checkout at hand, or a git revision: a run id (its ref `refs/pivotrl/runs/<id>`), or any commit
-that holds reports. Items of a recorded run come from the shared DVC cache by the hashes in its dvc.lock; where they
-are no longer there, the two intervals stand beside each other and nothing is called a difference.
+A side is an arm of the checkout at hand, or a commit that holds reports: of a run id (its ref
+`refs/pivotrl/runs/<id>`), of an MLflow run id, or any revision. Items of a recorded run come from the shared DVC cache
+by the hashes in its dvc.lock; where they are no longer there, the two intervals stand beside each other and nothing is
+called a difference.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pivotrl_core.errors import DataError
+from pivotrl_core.config.loading import load_config
+from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.evaluation.comparison import OOD_MEAN, paired_differences
 from pivotrl_core.evaluation.pairing import Scores
 from pivotrl_core.evaluation.scorecard import gather, order_of, read_evaluation
 from pivotrl_core.evaluation.tables import cell_text, is_share
 from pivotrl_core.evaluation.verdict import metric_label, points
 from pivotrl_core.types import Json
-from tasks.recorded_run import materialised, resolve
+from tasks.record_folder import materialised, resolve
 from tasks.run_reports import RunReports, read_run
 from tasks.tracking.parameters import flatten
 
@@ -28,11 +30,12 @@ LABEL_WIDTH, LINE_WIDTH = 38, 120
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One arm of one run."""
+    """One arm of one run. `parameters` are complete, defaults and all; `named` are those that its file names."""
 
     name: str
     arm: str
     parameters: Mapping[str, str]
+    named: frozenset[str]
     cells: Mapping[str, Mapping[str, Json]]
     cost: Mapping[str, float]
     scores: Mapping[str, Scores]
@@ -42,16 +45,24 @@ def compare_runs(a: str, b: str, root: Path) -> str:
     """What differs between `a` and `b`, as text of at most 120 columns.
 
     Args:
-        a: an arm of the checkout, a run id, or a commit.
+        a: an arm of the checkout, a run id, a commit, or an MLflow run id.
         b: the same; its values are subtracted from those of `a`.
         root: the checkout.
 
     Raises:
-        DataError: a name is neither an arm here nor a revision with reports.
+        DataError: a name is neither an arm here nor a revision with reports, or the two share no arm.
     """
     here = read_run(root)
     if a in here.arms and b in here.arms:
         return "\n".join(_compare(_side(here, a, a), _side(here, b, b)))
+    if a in here.arms or b in here.arms:
+        arm, name = (a, b) if a in here.arms else (b, a)
+        with materialised(root, resolve(root, name)) as folder:
+            run = read_run(folder)
+            if arm not in run.arms:
+                raise DataError(f"{name}: no evaluated arm {arm}; it has: {', '.join(run.arms)}")
+            sides = {arm: _side(here, arm, f"{arm} here"), name: _side(run, arm, f"{name}:{arm}")}
+            return "\n".join(_compare(sides[a], sides[b]))
     with materialised(root, resolve(root, a)) as folder_a, materialised(root, resolve(root, b)) as folder_b:
         run_a, run_b = read_run(folder_a), read_run(folder_b)
         shared = [arm for arm in run_a.arms if arm in run_b.arms]
@@ -75,10 +86,28 @@ def _side(run: RunReports, arm: str, name: str) -> _Side:
     cells: Mapping[str, Mapping[str, Json]] = next(
         (row["cells"] for row in run.comparison.get("rows", []) if row["arm"] == arm), {}
     )
-    shared = {key: value for key, value in run.params.items() if key != "arms"}
-    parameters = flatten(shared) | flatten((run.params.get("arms") or {}).get(arm) or {})
+    parameters, named = _parameters(run, arm)
     cost = run.comparison.get("cost", {}).get(arm, {})
-    return _Side(name, arm, parameters, cells, cost, gather(evaluations).get(arm, {}))
+    return _Side(name, arm, parameters, named, cells, cost, gather(evaluations).get(arm, {}))
+
+
+def _parameters(run: RunReports, arm: str) -> tuple[dict[str, str], frozenset[str]]:
+    """An arm's parameters as the configuration means them, and which of them the file names.
+
+    A file that this version's configuration refuses (the record of another one) is taken as it stands.
+    """
+    try:
+        config = load_config(run.root / "params.yaml")
+    except ConfigError:
+        plain = _of_arm(run.params, arm)
+        return plain, frozenset(plain)
+    named = _of_arm(config.model_dump(mode="json", exclude_unset=True), arm)
+    return _of_arm(config.model_dump(mode="json"), arm), frozenset(named)
+
+
+def _of_arm(tree: Mapping[str, Json], arm: str) -> dict[str, str]:
+    shared = {key: value for key, value in tree.items() if key != "arms"}
+    return flatten(shared) | flatten((tree.get("arms") or {}).get(arm) or {})
 
 
 def _compare(a: _Side, b: _Side) -> list[str]:
@@ -90,7 +119,7 @@ def _compare(a: _Side, b: _Side) -> list[str]:
 
 
 def _parameter_lines(a: _Side, b: _Side) -> Iterator[str]:
-    for key in sorted(set(a.parameters) | set(b.parameters)):
+    for key in sorted(a.named | b.named):  # what neither file names is a default in both
         left, right = a.parameters.get(key, "-"), b.parameters.get(key, "-")
         if left != right:
             yield f"  {key:<{LABEL_WIDTH}} {_short(left)} | {_short(right)}"

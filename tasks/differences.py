@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.locked import LockedStage
+from tasks.dvc_lock import LockedStage
 
 TIMINGS = "reports/timings"
 

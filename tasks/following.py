@@ -9,14 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
-
-
-class Recorder(Protocol):
-    """Receives metrics of one arm and seed, step by step."""
-
-    def log_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Record the values of one step."""
 
 
 class LineFollower:

@@ -1,13 +1,15 @@
 """The DVC adapter: one question for the whole graph, and one child process for each stage that has to run.
 
 DVC alone decides whether a stage runs. Its in-process API has no lock between threads, so whoever calls this module
-holds the project lock (`tasks/lock.py`); what writes outputs runs as `dvc` in a supervised process tree.
+holds the project lock (`tasks/project_lock.py`), but for a reproduction, whose worktree and cache are its own, and a
+stage's program, which asks for its digest alone. What writes outputs runs as `dvc` in a supervised process tree.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,9 +21,8 @@ from typing import Any
 from pivotrl_core.errors import ConfigError, TemporaryError
 from pivotrl_core.guardian import TIMED_OUT
 from pivotrl_core.processes import last_lines
-from tasks.locked import HALF_WRITTEN, LOCK_NAME, LockedStage
+from tasks.dvc_lock import HALF_WRITTEN, LOCK_NAME, LockedStage
 from tasks.supervision import (
-    DEFAULT_LIMITS,
     DISK_FULL,
     Limits,
     StageFailedError,
@@ -29,11 +30,16 @@ from tasks.supervision import (
     run_supervised,
 )
 
+LOCK_SECONDS = 600.0  # that a command of somebody's own may take; DVC gives its lock back while a stage runs
 _EXIT = re.compile(r"exited with (-?[0-9]+)")
 
 
 class GraphError(ConfigError):
     """DVC cannot make sense of dvc.yaml, graph.yaml or params.yaml."""
+
+
+class DvcBusyError(TemporaryError):
+    """Another process of DVC's holds its lock on the repository."""
 
 
 class DataTransferError(TemporaryError):
@@ -69,6 +75,33 @@ class Workplace:
 
 
 @contextmanager
+def _locked_repo(root: Path) -> Iterator[Any]:
+    """DVC's view of a repository under its own lock, which somebody's `dvc` by hand may hold: it is waited for.
+
+    Raises:
+        GraphError: dvc.yaml or what it refers to makes no sense.
+        DvcBusyError: The lock has not become free.
+    """
+    from dvc.lock import LockError
+
+    end = time.monotonic() + LOCK_SECONDS
+    with _translated(root), _open_repo(root) as repo:
+        while True:
+            try:
+                repo.lock.lock()  # tries for three seconds itself
+                break
+            except LockError as error:
+                if time.monotonic() >= end:
+                    raise DvcBusyError(
+                        f"{root}: another DVC process is at work there; wait for it, or end it"
+                    ) from error
+        try:
+            yield repo
+        finally:
+            repo.lock.unlock()
+
+
+@contextmanager
 def _open_repo(root: Path) -> Iterator[Any]:
     from dvc.repo import Repo
 
@@ -88,7 +121,7 @@ def query_graph(root: Path) -> list[StageStatus]:
 
     A stage is not called changed because a stage before it is: whoever runs one asks again for those that follow.
     """
-    with _translated(root), _open_repo(root) as repo, repo.lock:
+    with _locked_repo(root) as repo:
         graph = repo.index.graph
         return [_status(graph, stage, root) for stage in _in_order(graph, list(repo.index.stages)) if _name(stage)]
 
@@ -137,7 +170,7 @@ def missing_parameters(root: Path) -> dict[str, list[str]]:
     from dvc.dependency.param import ParamsDependency
 
     missing: dict[str, list[str]] = {}
-    with _translated(root), _open_repo(root) as repo, repo.lock:
+    with _locked_repo(root) as repo:
         for stage in repo.index.stages:
             for dep in stage.deps:
                 if isinstance(dep, ParamsDependency) and dep.def_path == "params.yaml":
@@ -149,23 +182,16 @@ def missing_parameters(root: Path) -> dict[str, list[str]]:
 
 def is_changed(root: Path, name: str) -> bool:
     """Whether DVC would run this one stage now."""
-    with _translated(root), _open_repo(root) as repo, repo.lock:
+    with _locked_repo(root) as repo:
         return bool(_load_stage(repo, root, name).changed())
 
 
-def run_stage(
-    place: Workplace,
-    name: str,
-    limits: Limits = DEFAULT_LIMITS,
-    force: bool = False,
-    poll: Callable[[], None] | None = None,
-) -> Outcome:
+def run_stage(place: Workplace, name: str, force: bool = False, poll: Callable[[], None] | None = None) -> Outcome:
     """Bring one stage up to date with `dvc repro -s`.
 
     Args:
         place: Where.
         name: The stage as DVC calls it (`train@pivotrl-0`).
-        limits: Deadline and grace of the whole process tree.
         force: Execute it whatever DVC and its run cache know.
         poll: Called a few times a second while it runs.
 
@@ -174,9 +200,9 @@ def run_stage(
     """
     log = place.logs / f"{name}.log"
     start = log.stat().st_size if log.is_file() else 0
-    flags = ["--force", "--no-run-cache"] if force else []
+    flags = ["--force"] if force else []  # the run cache is not asked then, but learns what came out
     command = dvc_command("repro", "--single-item", *flags, name)
-    code = run_supervised(command, place.root, place.environment, log, limits, poll)
+    code = run_supervised(command, place.root, place.environment, log, poll=poll)
     with log.open("rb") as file:
         file.seek(start)
         text = file.read().decode("utf-8", "replace")
@@ -209,9 +235,9 @@ def commit_pull(place: Workplace) -> bool:
     return True
 
 
-def push(place: Workplace, targets: Sequence[str] = (), run_cache: bool = False) -> None:
-    """Copy outputs to the default remote: those of `targets` (all where empty), with the run cache where asked."""
-    _call(place, "push", "push", *(["--run-cache"] if run_cache else []), *targets)
+def push(place: Workplace, targets: Sequence[str] = ()) -> None:
+    """Copy outputs to the default remote: those of `targets`, all where empty."""
+    _call(place, "push", "push", *targets)
 
 
 def add(place: Workplace, paths: Sequence[str]) -> None:
@@ -219,9 +245,9 @@ def add(place: Workplace, paths: Sequence[str]) -> None:
     _call(place, "add", "add", *paths)
 
 
-def fetch_outputs(place: Workplace, targets: Sequence[str], remote: str | None = None) -> None:
-    """Bring outputs as dvc.lock names them from a remote into the workspace."""
-    _call(place, "pull", "pull", "--force", *(["--remote", remote] if remote else []), *targets)
+def fetch_outputs(place: Workplace, targets: Sequence[str]) -> None:
+    """Bring outputs as dvc.lock names them from the default remote into the workspace."""
+    _call(place, "pull", "pull", "--force", *targets)
 
 
 def restore(place: Workplace) -> None:

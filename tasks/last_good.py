@@ -18,11 +18,12 @@ from typing import Any
 
 import yaml
 
+from pivotrl_core.config.graph import load_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.evaluation.scorecard import is_in_domain
 from pivotrl_core.files import read_json, write_json, write_text
 from pivotrl_core.types import canonical_json
-from tasks.locked import LOCK_NAME, read_lock
+from tasks.dvc_lock import LOCK_NAME, read_lock
 
 STARTS = "last-good"
 BASE = "models/base"
@@ -148,4 +149,4 @@ def _base(root: Path) -> str:
 
 
 def _read_graph(root: Path) -> dict[str, Any]:
-    return dict(yaml.safe_load((root / "graph.yaml").read_text(encoding="utf-8")))
+    return load_graph(root / "graph.yaml")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.locked import LOCK_NAME, read_lock
+from tasks.dvc_lock import LOCK_NAME, read_lock
 
 
 def remove_leftovers(root: Path, graph: Mapping[str, Any]) -> list[str]:

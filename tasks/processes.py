@@ -30,6 +30,19 @@ class ProcessIdentity:
             return False
         return self.boot != boot_id() or start_time(self.pid) != self.started
 
+    def __str__(self) -> str:
+        """One line for a tag."""
+        return f"{self.host}:{self.pid}:{self.started}:{self.boot}"
+
+    @classmethod
+    def from_text(cls, text: str) -> ProcessIdentity | None:
+        """Inverse of `str`; None where the text is not of that form."""
+        try:
+            host, pid, started, *boot = text.split(":")
+            return cls(host, int(pid), float(started), *boot)
+        except (ValueError, TypeError):
+            return None
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)

@@ -19,8 +19,8 @@ from pivotrl_core.config.loading import config_digest
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import file_digest
 from pivotrl_core.types import canonical_json
+from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.last_good import starts_in
-from tasks.locked import LOCK_NAME, read_lock
 from tasks.repository import RECORDED, RUN_REFS, Repository
 
 DIFF_NAME = "dirty.diff"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pivotrl_core.errors import ConfigError
+from tasks.dvc_lock import LOCK_NAME, LockedStage, parse_lock
 from tasks.last_good import STARTS
-from tasks.locked import LOCK_NAME, LockedStage, parse_lock
 from tasks.provenance import DIFF_NAME, RUN_NAME, Snapshot
 from tasks.repository import RECORDED, RUN_REFS, GitError, Repository
 
@@ -81,27 +81,43 @@ def find_record(checkout: Path, name: str) -> Record:
 
 
 def _look(repository: Repository, name: str) -> Record | None:
-    for candidate in (RUN_REFS + name, name, _commit_of_tracked(name)):
-        commit = repository.resolve(candidate) if candidate else None
-        facts = repository.read(commit, RUN_NAME) if commit else None
-        if commit and facts:
+    for commit in commits_named(repository, name):
+        facts = repository.read(commit, RUN_NAME)
+        if facts:
             return Record(repository, commit, json.loads(facts))
     return None
 
 
-def _commit_of_tracked(name: str) -> str | None:
+def commits_named(repository: Repository, name: str) -> Iterator[str]:
+    """The commits here that a name may mean, in this order: a run id, any revision of git's, an MLflow run id."""
+    for revision in _revisions(repository, name):
+        commit = repository.resolve(revision)
+        if commit is not None:
+            yield commit
+
+
+def _revisions(repository: Repository, name: str) -> Iterator[str]:
+    yield RUN_REFS + name
+    yield name
+    tracked = _commit_of_tracked(repository, name)  # opens MLflow's store, so it is asked last
+    if tracked is not None:
+        yield tracked
+
+
+def _commit_of_tracked(repository: Repository, name: str) -> str | None:
     """The record that an MLflow run (32 hex digits) is tagged with, where MLflow's store is here."""
     if len(name) != 32 or not all(letter in "0123456789abcdef" for letter in name):
         return None
     from tasks.settings import find_state
     from tasks.tracking.database import open_client
+    from tasks.tracking.tracker import COMMIT_TAG
 
-    client = open_client(find_state(Path.cwd()).tracking_uri)
+    client = open_client(find_state(repository.root).tracking_uri)
     try:
         tags = client.get_run(name).data.tags
         parent = tags.get("mlflow.parentRunId")
         tags = client.get_run(parent).data.tags if parent else tags
     except Exception:  # noqa: BLE001 - MLflow's error classes differ by store; not found there is not found
         return None
-    found = tags.get("pivotrl.run_commit")
+    found = tags.get(COMMIT_TAG)
     return str(found) if found else None

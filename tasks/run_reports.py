@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
+from pivotrl_core.config.graph import load_graph
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import read_json, read_jsonl
 from pivotrl_core.types import Json
 
@@ -40,12 +40,12 @@ class RunReports:
 
 
 def read_run(root: Path) -> RunReports:
-    """Load what lies below a checkout or worktree."""
+    """Load what lies below a checkout or worktree. Raises ConfigError where parameters or graph are not readable."""
     trains = root / "reports/train"
     return RunReports(
         root=root,
-        params=_yaml(root / "params.yaml"),
-        graph=_yaml(root / "graph.yaml"),
+        params=_parameters(root / "params.yaml"),
+        graph=load_graph(root / "graph.yaml") if (root / "graph.yaml").is_file() else {},
         comparison=_json(root / "reports/compare/report.json"),
         candidates=_json(root / "data/candidates/report.json"),
         profiles=_reports(root / "data/profiles"),
@@ -57,8 +57,15 @@ def read_run(root: Path) -> RunReports:
     )
 
 
-def _yaml(path: Path) -> Mapping[str, Json]:
-    return (yaml.safe_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
+def _parameters(path: Path) -> Mapping[str, Json]:
+    """What a parameter file says, also one that another version of the configuration wrote."""
+    from ruamel.yaml import YAML  # YAML 1.2, as the configuration reads it: 3e-5 is a number
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return (YAML(typ="safe").load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable as YAML: {error}") from error
 
 
 def _json(path: Path) -> Mapping[str, Json]:

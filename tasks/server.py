@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 import time
 import urllib.error
@@ -53,7 +54,7 @@ def prefect_api(state: State, patience: float = 180.0) -> Iterator[str]:
     with log.open("ab") as output, start_guarded(command, state.root, environment, output.fileno(), Limits()) as server:
         try:
             url = f"http://127.0.0.1:{port}/api"
-            wait_for_http(f"{url}/health", log, patience)
+            wait_for_http(f"{url}/health", server, log, patience)
             with _api_setting(url):
                 try:
                     yield url
@@ -95,10 +96,18 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for_http(url: str, log: Path, patience: float) -> None:
-    """Wait until a URL answers 200. Raises ServerStartError with the last lines of the server's log."""
+def wait_for_http(url: str, server: subprocess.Popen[bytes], log: Path, patience: float) -> None:
+    """Wait until a URL answers 200.
+
+    Raises:
+        ServerStartError: The server ended, or did not answer in time; with the last lines of its log.
+    """
     end = time.monotonic() + patience
+    failed = f"no answer from {url} within {patience:.0f} s"
     while time.monotonic() < end:
+        if (code := server.poll()) is not None:
+            failed = f"the server that was to answer at {url} ended at its start (exit {code})"
+            break
         try:
             with urllib.request.urlopen(url, timeout=5.0) as answer:  # noqa: S310 - our own http URL
                 if answer.status == 200:
@@ -106,4 +115,4 @@ def wait_for_http(url: str, log: Path, patience: float) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
     detail = "\n".join(last_lines(log, 5))
-    raise ServerStartError(f"no answer from {url} within {patience:.0f} s; the server's output is in {log}\n{detail}")
+    raise ServerStartError(f"{failed}; the server's output is in {log}\n{detail}")

@@ -1,13 +1,15 @@
 """Where a checkout keeps its state, and the environment that our processes run in.
 
 Everything that is ours and not git's lies in one folder, `.state/` of the main checkout: private worktrees find it
-through git's common folder, and PIVOTRL_STATE moves it; DVC's cache stays where DVC's settings have it. Environment
-variables are read and written here and nowhere deeper. Invariant: a variable that the user has set is never overridden.
+through git's common folder, and PIVOTRL_STATE moves it; DVC's cache stays where DVC's settings have it. The defaults of
+other tools' variables are set here; a variable for one thing alone (PIVOTRL_WEBHOOK, AWS_*) is read where that is done.
+Invariant: a variable that the user has set is never overridden.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -25,7 +27,6 @@ TELEMETRY_OFF = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DVC_NO_ANALYTICS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
-    "RAY_USAGE_STATS_ENABLED": "0",
     "VLLM_NO_USAGE_STATS": "1",
 }
 
@@ -122,6 +123,11 @@ def main_checkout(checkout: Path) -> Path:
         return checkout
     common = Path(answer.stdout.strip())
     return common.parent if common.name == ".git" else checkout
+
+
+def without_credentials(text: str) -> str:
+    """A text with addresses in it, without the user and password of any."""
+    return re.sub(r"(?<=://)[^/\s]*@", "", text)
 
 
 def default_environment(state: State) -> dict[str, str]:

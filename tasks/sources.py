@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 import pivotrl_core.environments
@@ -34,6 +35,8 @@ from tasks import pull as pulling
 from tasks.pull.manifest import Manifest, PullSplit
 from tasks.pull.origin import Listing, Origin, Source, SourceObject
 from tasks.pull.retry import retry
+
+log = logging.getLogger(__name__)
 
 PULLED = Path("data") / "pulled"
 _WARMUP = "warmup/"
@@ -77,13 +80,19 @@ def build_source(config: Config, base: Path) -> Source:
     if isinstance(source, EmbeddedSource):
         return pulling.EmbeddedSource(lambda: _generate(source), _fingerprint(source), source.domain)
     if isinstance(source, FolderSource):
-        train: Source = pulling.FolderSource(source.path, base)
-        return _Joined(train, pulling.FolderSource(source.warmup_path, base)) if source.warmup_path else train
+        folder = pulling.FolderSource(source.path, base)
+        if not source.warmup_path:
+            return folder
+        place, warm = ((base / Path(text).expanduser()).resolve() for text in (source.path, source.warmup_path))
+        return _Joined(
+            folder, pulling.FolderSource(source.warmup_path, base, "source.warmup_path"), _inner(place, warm)
+        )
     if isinstance(source, S3Source):
         prefix = pulling.S3Source(source.bucket, source.prefix)
-        return (
-            _Joined(prefix, pulling.S3Source(source.bucket, source.warmup_prefix)) if source.warmup_prefix else prefix
-        )
+        if not source.warmup_prefix:
+            return prefix
+        apart = pulling.S3Source(source.bucket, source.warmup_prefix)
+        return _Joined(prefix, apart, _inner(PurePosixPath(prefix.folder), PurePosixPath(apart.folder)))
     if isinstance(source, HubSource):
         return pulling.HubSource(source.repo, source.revision, source.patterns)
     raise ConfigError(f"source.kind: {source!r} has no way to be pulled")
@@ -112,21 +121,28 @@ def _fingerprint(source: EmbeddedSource) -> str:
     return content_id([code, source.model_dump(mode="json")])
 
 
+def _inner(outer: PurePath, inner: PurePath) -> str | None:
+    """Where in the keys of `outer` those of `inner` lie: `.` for all of them, None where it is elsewhere."""
+    return inner.relative_to(outer).as_posix() if inner.is_relative_to(outer) else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """Two sources as one: the second one's keys get the folder `warmup/`."""
+    """Two sources as one: the second one's keys get the folder `warmup/`; `inner` is where they lie in the first."""
 
     train: Source
     warmup: Source
+    inner: str | None
 
     def open(self) -> Origin:
-        return _JoinedOrigin(self.train.open(), self.warmup.open())
+        return _JoinedOrigin(self.train.open(), self.warmup.open(), self.inner)
 
 
 @dataclass(frozen=True, slots=True)
 class _JoinedOrigin:
     train: Origin
     warmup: Origin
+    inner: str | None
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -135,8 +151,17 @@ class _JoinedOrigin:
     def list_objects(self, _previous: Manifest | None) -> Listing:
         train, warmup = self.train.list_objects(None), self.warmup.list_objects(None)
         moved = [SourceObject(_WARMUP + item.key, item.bytes, item.version) for item in warmup.objects]
-        own = [item for item in train.objects if not item.key.startswith(_WARMUP)]
+        rest = [item for item in train.objects if not self._is_warmup(item.key)]
+        own = [item for item in rest if not item.key.startswith(_WARMUP)]
+        if len(own) < len(rest):
+            log.warning(
+                "%d files below %s are left out: the warm-up is %s", len(rest) - len(own),
+                {**self.train.identity, "folder": _WARMUP}, dict(self.warmup.identity),
+            )  # fmt: skip
         return Listing((*own, *moved), train.revision)
+
+    def _is_warmup(self, key: str) -> bool:
+        return self.inner is not None and (self.inner in (".", key) or key.startswith(f"{self.inner}/"))
 
     def fetch(self, item: SourceObject, destination: Path) -> None:
         if item.key.startswith(_WARMUP):

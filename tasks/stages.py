@@ -16,7 +16,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
 from tasks.graph import Outcome, Workplace, run_stage
-from tasks.supervision import DEFAULT_LIMITS, Limits, StageFailedError
+from tasks.supervision import StageFailedError
 
 _STATE_NAMES = {Outcome.RAN: "Completed", Outcome.RESTORED: "Restored", Outcome.UNCHANGED: "Cached"}
 _MESSAGES = {
@@ -33,7 +33,6 @@ class StageJob:
     place: Workplace
     changed: bool
     force: bool = False
-    limits: Limits = DEFAULT_LIMITS
     poll: Callable[[], None] | None = None
 
 
@@ -56,7 +55,7 @@ def bring_up_to_date(name: str, job: StageJob) -> Any:
     """Run a stage where it has to, and say what became of it by the state's name."""
     outcome = Outcome.UNCHANGED
     if job.changed or job.force:
-        outcome = run_stage(job.place, name, job.limits, job.force, job.poll)
+        outcome = run_stage(job.place, name, job.force, job.poll)
     return Completed(name=_STATE_NAMES[outcome], message=_MESSAGES[outcome], data=str(outcome))
 
 

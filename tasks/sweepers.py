@@ -6,23 +6,21 @@ of ours carries the identity of its process as a tag, so that a dead one is know
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 from tasks.notify import tell_again, tell_failure
 from tasks.processes import ProcessIdentity, this_process
+from tasks.run_ids import is_run_id, made_run_id
 from tasks.settings import State
 from tasks.worktree import sweep_worktrees
 
 _TAG = "pivotrl-process:"
-_RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}$")
 
 
 def process_tag() -> str:
     """Tag that says which process a flow run lives in."""
-    mine = this_process()
-    return f"{_TAG}{mine.host}:{mine.pid}:{mine.started}:{mine.boot}"
+    return f"{_TAG}{this_process()}"
 
 
 def mark_flow_run(flow_run_id: Any) -> None:
@@ -64,16 +62,21 @@ def _tell(run: Any, flow: str, message: str, runs: Path) -> None:
 
     A flow run of `reproduce` bears the name of the run that it reproduces, whose folder is not its own.
     """
-    found = None if flow == "reproduce" else _RUN_ID.search(str(run.name))
-    run_id, folder = (found[0], found[0]) if found else (str(run.name), str(run.id))
+    found = None if flow == "reproduce" else _run_id_of(run)
+    run_id, folder = (found, found) if found else (str(run.name), str(run.id))
     tell_failure(run_id, flow, message, runs / folder)
+
+
+def _run_id_of(run: Any) -> str | None:
+    """The run id that a flow run was given, or the one that was made for it and stands in its name."""
+    given = str((run.parameters or {}).get("run_id") or "")
+    return given if is_run_id(given) else made_run_id(str(run.name))
 
 
 def _process_of(tags: list[str]) -> ProcessIdentity | None:
     for tag in tags:
         if tag.startswith(_TAG):
-            host, pid, started, *boot = tag.removeprefix(_TAG).split(":")
-            return ProcessIdentity(host, int(pid), float(started), *boot)
+            return ProcessIdentity.from_text(tag.removeprefix(_TAG))
     return None
 
 

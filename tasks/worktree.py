@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_json, write_text
-from tasks.lock import read_holder
-from tasks.locked import LOCK_NAME, read_lock
+from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.processes import this_process
+from tasks.project_lock import read_holder
 from tasks.provenance import Snapshot
 from tasks.repository import GitError, Repository
 from tasks.settings import State, dvc_cache
@@ -42,8 +43,12 @@ def private_worktree(
         snapshot: Commit to stand on, and changes to apply.
         files: Texts written over what the commit has, by path (params.yaml, graph.yaml, dvc.lock).
         cache: DVC cache to use instead of the shared one.
+
+    Raises:
+        ConfigError: The run id leads out of the folder of worktrees.
     """
     root = state.worktrees / run_id
+    _require_inside(state, root)
     owner = _owner_file(root)
     state.worktrees.mkdir(parents=True, exist_ok=True)
     write_json(owner, {**this_process().to_json(), "run_id": run_id})
@@ -54,7 +59,7 @@ def private_worktree(
         _configure_dvc(checkout, root, cache or dvc_cache(checkout))
         yield root
     finally:
-        remove_worktree(checkout, root)
+        remove_worktree(checkout, state, root)
 
 
 def _create(checkout: Path, root: Path, snapshot: Snapshot) -> None:
@@ -102,8 +107,13 @@ def seed_from(checkout: Path, root: Path) -> None:
         shutil.copytree(checkout / PULLED, root / PULLED, dirs_exist_ok=True)
 
 
-def remove_worktree(checkout: Path, root: Path) -> None:
-    """Remove a worktree and its registration, in whatever state it is."""
+def remove_worktree(checkout: Path, state: State, root: Path) -> None:
+    """Remove a worktree and its registration, in whatever state it is.
+
+    Raises:
+        ConfigError: `root` is no folder directly inside the folder of worktrees; nothing is removed.
+    """
+    _require_inside(state, root)
     shutil.rmtree(root, ignore_errors=True)
     shutil.rmtree(own_state_folder(root), ignore_errors=True)
     try:
@@ -120,7 +130,7 @@ def sweep_worktrees(checkout: Path, state: State) -> list[str]:
         holder = read_holder(owner)
         if holder is None or holder.process.is_dead():
             root = state.worktrees / owner.name.removesuffix(".owner.json")
-            remove_worktree(checkout, root)
+            remove_worktree(checkout, state, root)
             swept.append(root.name)
     return swept
 
@@ -128,6 +138,11 @@ def sweep_worktrees(checkout: Path, state: State) -> list[str]:
 def own_state_folder(root: Path) -> Path:
     """Where a worktree that shares nothing (a reproduction) has its state; goes with the worktree."""
     return root.with_name(f"{root.name}.state")
+
+
+def _require_inside(state: State, root: Path) -> None:
+    if ".." in root.parts or root.parent != state.worktrees:
+        raise ConfigError(f"{root}: not directly inside {state.worktrees}, so it is no worktree of ours; left alone")
 
 
 def _owner_file(root: Path) -> Path:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pivotrl_core.config.arms import Arm, GRPOTrain
 from pivotrl_core.config.tree import Config
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_text
 
 HEADER = "# Generated from params.yaml (arms, seeds) by `pivotrl graph`. dvc.yaml runs over it. Do not edit.\n"
@@ -33,7 +34,11 @@ def pool_key(arm: str, start: str, seed: int) -> str:
 
 
 def derive_graph(config: Config) -> dict[str, Any]:
-    """Plain values of graph.yaml: dictionaries `profiles`, `selects`, `trains`, `evaluates`, by stage key."""
+    """Plain values of graph.yaml: `profiles`, `selects`, `trains`, `evaluates` by stage key, and `compares`.
+
+    `compares` names the folders that `compare` reads beside the evaluations. DVC has no dependency that is there or
+    not, so where no arm trains (base alone), and nothing makes these folders, the evaluations are named once more.
+    """
     profiles: dict[str, Any] = {}
     selects: dict[str, Any] = {}
     trains: dict[str, Any] = {}
@@ -50,7 +55,11 @@ def derive_graph(config: Config) -> dict[str, Any]:
             selects[pool] = {"arm": name, "profile": profile}
             train = {"arm": name, "seed": seed, "start": policy, "pool": pool}
             trains[f"{name}-{seed}"] = train | _reads(name, arm, pool)
-    return {"profiles": profiles, "selects": selects, "trains": trains, "evaluates": evaluates}
+    folders = {"pools": "data/pools", "profiles": "data/profiles", "trains": "reports/train"}
+    compares = folders if trains else dict.fromkeys(folders, "reports/evaluate")
+    return {
+        "profiles": profiles, "selects": selects, "trains": trains, "evaluates": evaluates, "compares": compares,
+    }  # fmt: skip
 
 
 def _reads(name: str, arm: Arm, pool: str) -> dict[str, str]:
@@ -70,6 +79,17 @@ def graph_text(config: Config) -> str:
     import yaml
 
     return HEADER + str(yaml.safe_dump(derive_graph(config), sort_keys=False, allow_unicode=True))
+
+
+def load_graph(path: Path) -> dict[str, Any]:
+    """Plain values of a graph.yaml, empty where it holds no mapping. Raises ConfigError where it is not readable."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable; `pivotrl graph` writes it anew from params.yaml ({error})") from error
+    return value if isinstance(value, dict) else {}
 
 
 def write_graph(config: Config, path: Path) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from pivotrl_core.trajectories.drops import DropReport
-from pivotrl_core.trajectories.loading import iterate_trajectories, trajectory_files
+from pivotrl_core.trajectories.loading import iterate_trajectories
 from pivotrl_core.trajectories.turns import candidate_positions
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Json, Trajectory
@@ -20,7 +20,7 @@ QUANTILES = (0.0, 0.5, 0.9, 0.99, 1.0)
 
 @dataclass(slots=True)
 class InspectionReport:
-    """Counts of one file or folder. Kinds of candidates, by what the expert did: message, tool_call, parallel_calls."""
+    """Counts of some files. Kinds of candidates, by what the expert did: message, tool_call, parallel_calls."""
 
     drops: DropReport
     trajectories_by_domain: Counter[str] = field(default_factory=Counter)
@@ -47,20 +47,20 @@ class InspectionReport:
         }
 
 
-def inspect_file(
-    path: Path, count_tokens: Callable[[Trajectory], list[int]] | None = None, limits: Limits | None = None
+def inspect_files(
+    files: Iterable[Path], count_tokens: Callable[[Trajectory], list[int]] | None = None, limits: Limits | None = None
 ) -> InspectionReport:
-    """Read a file (or folder) and describe it.
+    """Read files and describe what is in them.
 
     Args:
-        path: file or folder.
+        files: in a fixed order: of equal rows the first is kept.
         count_tokens: gives the lengths, in tokens, of a trajectory's candidates (state and action); None: not counted.
         limits: bounds on one row.
     """
     report = InspectionReport(DropReport())
     groups: set[str] = set()
     lengths: list[int] = []
-    for trajectory in iterate_trajectories(trajectory_files(path), report.drops, limits):
+    for trajectory in iterate_trajectories(files, report.drops, limits):
         groups.add(trajectory.group or trajectory.id)
         report.trajectories_by_domain[trajectory.domain] += 1
         _count_turns(trajectory, report)

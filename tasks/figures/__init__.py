@@ -5,12 +5,10 @@ The same reports give the same bytes. matplotlib is imported when a figure is dr
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tasks.figures.canvas import Figure
-from tasks.run_reports import RunReports, read_run
+from tasks.run_reports import RunReports
 
-__all__ = ["Figure", "draw_figures", "write_figures"]
+__all__ = ["Figure", "draw_figures"]
 
 
 def draw_figures(run: RunReports) -> list[Figure]:
@@ -24,14 +22,3 @@ def draw_figures(run: RunReports) -> list[Figure]:
         lambdas.against_lambda(run),
     ]
     return [figure for figure in drawn if figure is not None]
-
-
-def write_figures(root: Path, out: Path) -> list[Path]:
-    """Draw the figures of the run below `root` as PNG files in `out`."""
-    out.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for figure in draw_figures(read_run(root)):
-        path = out / f"{figure.name}.png"
-        path.write_bytes(figure.png)
-        paths.append(path)
-    return paths

@@ -83,7 +83,9 @@ def _draw(axis: Axes, points: Sequence[_Point], arms: Sequence[str], label: str)
 
 def _label(axis: Axes, points: Sequence[_Point]) -> None:
     """Each arm's name beside its point, in the first place where it lies on no name set before, or else in the last."""
-    axis.figure.draw_without_rendering()  # the layout, which says where the points come to lie
+    figure = axis.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # the layout, which says where the points come to lie
     taken: list[Bbox] = []
     for point in points:
         label = axis.annotate(

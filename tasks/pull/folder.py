@@ -26,16 +26,18 @@ class FolderSource:
     Attributes:
         path: As the configuration writes it; this text, not its resolution, goes into the manifest.
         root: What a relative `path` is relative to (the user's checkout, also for a run in a worktree).
+        key: The parameter that says so, for messages.
     """
 
     path: str
     root: Path = Path()
+    key: str = "source.path"
 
     def open(self) -> FolderOrigin:
         """Raises ConfigError where nothing is at the path."""
         place = self.root / Path(self.path).expanduser()
         if not place.exists():
-            raise ConfigError(f"folder.path {self.path!r}: {place} does not exist; give a file or folder")
+            raise ConfigError(f"{self.key} {self.path!r}: {place} does not exist; give a file or folder")
         return FolderOrigin({"kind": "folder", "path": self.path}, place)
 
 

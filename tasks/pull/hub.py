@@ -9,11 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pivotrl_core.engines.hub import HubRepository
-from pivotrl_core.trajectories.loading import SUFFIXES
 from tasks.pull.folder import FolderOrigin
 from tasks.pull.retry import retry
-
-DEFAULT_PATTERNS = tuple(f"*{suffix}" for suffix in SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +25,7 @@ class HubSource:
 
     repo: str
     revision: str
-    patterns: tuple[str, ...] = DEFAULT_PATTERNS
+    patterns: tuple[str, ...]
 
     def open(self) -> FolderOrigin:
         """Resolve the revision and download what matches; the result is a folder."""

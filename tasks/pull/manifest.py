@@ -61,15 +61,6 @@ class Manifest:
     revision: str
     files: tuple[PulledFile, ...]
 
-    def paths(self, split: PullSplit) -> tuple[str, ...]:
-        """Relative paths of one split's files, sorted, each once."""
-        return tuple(sorted({file.path for file in self.files if file.split is split}))
-
-    def added_since(self, earlier: Manifest | None) -> tuple[PulledFile, ...]:
-        """Files whose content `earlier` did not hold in the same split."""
-        known = {(file.split, file.sha256) for file in earlier.files} if earlier else set()
-        return tuple(file for file in self.files if (file.split, file.sha256) not in known)
-
     def write(self, folder: Path) -> None:
         """Write `folder/manifest.json` in one step; left untouched when it already says the same."""
         if read_manifest(folder) != self:

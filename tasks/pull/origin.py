@@ -11,7 +11,7 @@ from pivotrl_core.errors import DataError, TemporaryError
 from pivotrl_core.trajectories.loading import SUFFIXES
 from tasks.pull.manifest import Manifest, PullSplit
 
-_OWN_FILES = ("manifest.json", "model.json", "warmup.json")  # what a pulled folder itself holds beside data
+OWN_FILES = ("manifest.json", "model.json", "warmup.json")  # what a pulled folder itself holds beside data
 _LONGEST_STEM = 120  # bytes; a file system allows 255 bytes a name and we add hash and suffix
 
 
@@ -60,7 +60,7 @@ class Source(Protocol):
 def is_data_key(key: str) -> bool:
     """Whether a key looks like trajectories: right suffix, not hidden, not a pulled folder's own files."""
     hidden = any(part.startswith(".") and part.strip(".") for part in key.split("/"))
-    return key.lower().endswith(SUFFIXES) and not hidden and key not in _OWN_FILES
+    return key.lower().endswith(SUFFIXES) and not hidden and key not in OWN_FILES
 
 
 def check_key(key: str) -> None:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pivotrl_core.errors import ConfigError, DataError
-from pivotrl_core.files import file_digest
+from pivotrl_core.files import file_digest, remove_unfinished
 from tasks.pull.manifest import Manifest, PulledFile, PullSplit, read_manifest
-from tasks.pull.origin import Origin, Source, SourceObject, check_key, landing_path, split_of
+from tasks.pull.origin import OWN_FILES, Origin, Source, SourceObject, check_key, landing_path, split_of
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +56,8 @@ def pull(source: Source, target: Path, *, prune: bool = False, staging: Path | N
     staging = staging or target.parent / f".{target.name}.staging"
     target.mkdir(parents=True, exist_ok=True)
     with _lock(target.parent / f".{target.name}.lock"):
+        for name in OWN_FILES:  # written beside data, and hashed with them: nothing of a killed pull may stay
+            remove_unfinished(target / name)
         manifest = _bring_up_to_date(origin, target, staging, prune)
         shutil.rmtree(staging, ignore_errors=True)
     return manifest
@@ -65,7 +67,9 @@ def _bring_up_to_date(origin: Origin, target: Path, staging: Path, prune: bool) 
     previous = _previous_manifest(origin, target)
     listing = origin.list_objects(previous)
     if all(split_of(item.key) is PullSplit.WARMUP for item in listing.objects):
-        remedy = "check the path or prefix (what lies under warmup/ is for the warm-up alone)"
+        remedy = (
+            "check the path or prefix (what lies under warmup/, warmup_path or warmup_prefix is for the warm-up alone)"
+        )
         raise ConfigError(f"no .jsonl or .json file (also .gz) to train on at {dict(origin.identity)}: {remedy}")
     for item in listing.objects:
         check_key(item.key)

@@ -6,8 +6,8 @@ from pivotrl_core.errors import ConfigError, PivotRLError, TemporaryError
 from tasks.pull.origin import SourceChangedError
 
 _REMEDIES = {
-    "NoSuchBucket": "the bucket does not exist there: check s3.bucket and AWS_ENDPOINT_URL",
-    "InvalidBucketName": "that is no bucket name: check s3.bucket",
+    "NoSuchBucket": "the bucket does not exist there: check source.bucket and AWS_ENDPOINT_URL",
+    "InvalidBucketName": "that is no bucket name: check source.bucket",
     "InvalidAccessKeyId": "the server does not know the access key: check AWS_ACCESS_KEY_ID",
     "SignatureDoesNotMatch": "the secret does not fit the access key: check AWS_SECRET_ACCESS_KEY",
     "ExpiredToken": "the session token has expired: get a new AWS_SESSION_TOKEN",
@@ -31,7 +31,7 @@ _CONFIGURATION_ERRORS = {
     "NoCredentialsError": "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "PartialCredentialsError": "half of them is missing: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "ProfileNotFound": "AWS_PROFILE names a profile that is not there",
-    "ParamValidationError": "that is no bucket name: check s3.bucket",
+    "ParamValidationError": "that is no bucket name: check source.bucket",
 }
 
 
@@ -59,5 +59,7 @@ def _from_response(response: dict[str, dict[str, object]], place: str) -> PivotR
         return SourceChangedError(f"{place}: an object changed or went away while it was pulled ({code}); pull again")
     if code in _TEMPORARY or status >= 500 or status in (408, 429):
         return TemporaryError(f"{place}: the server answered {status} {code}; try again later")
-    default = f"the server refused with {status} {code}: check bucket, prefix, credentials and AWS_ENDPOINT_URL"
+    default = (
+        f"the server refused with {status} {code}: check source.bucket, source.prefix, credentials and AWS_ENDPOINT_URL"
+    )
     return ConfigError(f"{place}: {_REMEDIES.get(code, default)}")

@@ -17,9 +17,7 @@ POINTER = "model/pointer.json"
 PREFIX = "pivotrl.lineage."
 
 
-def register(
-    client: Any, name: str, pointer: Mapping[str, Json], run_id: str, lineage: Mapping[str, Json], alias: str = ""
-) -> str:
+def register(client: Any, name: str, pointer: Mapping[str, Json], run_id: str, lineage: Mapping[str, Json]) -> str:
     """Register the model of a child run; a run that is registered already keeps its version.
 
     Args:
@@ -28,23 +26,17 @@ def register(
         pointer: where the weights lie: relative path, md5, commit, remote. No absolute paths.
         run_id: the child run that trained it.
         lineage: base model, pool, profile, data and parent digests.
-        alias: moved to this version where given, e.g. `last-good`.
     """
     _ensure_model(client, name)
     # MLflow cannot search versions by run id on every store, so the name's versions are asked and compared.
     same = [one for one in client.search_model_versions(f"name = '{name}'") if one.run_id == run_id]
     if same:
-        version = str(same[0].version)
-    else:
-        client.log_text(run_id, json.dumps(pointer, sort_keys=True, indent=2) + "\n", POINTER)
-        source = f"{client.get_run(run_id).info.artifact_uri}/model"
-        tags = {f"{PREFIX}{key}": value for key, value in flatten(lineage).items()}
-        tags |= {f"pivotrl.pointer.{key}": value for key, value in flatten(pointer).items()}
-        created = client.create_model_version(name, source, run_id=run_id, tags=tags, await_creation_for=0)
-        version = str(created.version)
-    if alias:
-        client.set_registered_model_alias(name, alias, version)
-    return version
+        return str(same[0].version)
+    client.log_text(run_id, json.dumps(pointer, sort_keys=True, indent=2) + "\n", POINTER)
+    source = f"{client.get_run(run_id).info.artifact_uri}/model"
+    tags = {f"{PREFIX}{key}": value for key, value in flatten(lineage).items()}
+    tags |= {f"pivotrl.pointer.{key}": value for key, value in flatten(pointer).items()}
+    return str(client.create_model_version(name, source, run_id=run_id, tags=tags, await_creation_for=0).version)
 
 
 def _ensure_model(client: Any, name: str) -> None:
@@ -55,14 +47,3 @@ def _ensure_model(client: Any, name: str) -> None:
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
-
-
-def version_by_alias(client: Any, name: str, alias: str) -> Mapping[str, str] | None:
-    """Tags of the version that an alias names (pointer and lineage), or None."""
-    from mlflow.exceptions import MlflowException
-
-    try:
-        tags: Mapping[str, str] = client.get_model_version_by_alias(name, alias).tags
-    except MlflowException:
-        return None
-    return tags

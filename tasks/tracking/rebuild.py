@@ -1,41 +1,76 @@
-"""MLflow from the reports alone: the store can be lost without losing a result."""
+"""MLflow from the recorded runs alone: the store can be lost without losing a result, but for registered models."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
+from pivotrl_core.config.graph import load_graph
+from pivotrl_core.config.loading import load_config
+from pivotrl_core.config.stages import TrackingConfig
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation.tables import table_markdown
 from pivotrl_core.files import read_json, read_jsonl
 from pivotrl_core.types import Json
-from tasks.tracking.recorder import Recorder
-from tasks.tracking.tracker import Tracker
+from tasks.provenance import DIFF_NAME, RUN_NAME, Provenance
+from tasks.record_folder import COMPARISON, materialised
+from tasks.repository import RUN_REFS, Repository
+from tasks.run_reports import read_run
+from tasks.tracking.child_run import ChildRun
+from tasks.tracking.tracker import COMMIT_TAG, Tracker
 
 
-def rebuild(
-    tracker: Tracker, root: Path, run_id: str, name: str = "", provenance: Mapping[str, Json] | None = None
-) -> str:
-    """Record the run whose params.yaml and reports lie below `root`. Doing it twice adds nothing.
+def rebuild_runs(root: Path, uri: str) -> list[str]:
+    """Record every recorded run of a checkout that MLflow does not show. Returns their ids."""
+    repository = Repository(root)
+    listed = repository.text("for-each-ref", "--sort=creatordate", "--format=%(objectname) %(refname)", RUN_REFS)
+    rebuilt = []
+    for commit, ref in (line.split(" ", 1) for line in listed.splitlines()):
+        run_id = ref.removeprefix(RUN_REFS)
+        if repository.read(commit, COMPARISON) is None:
+            continue
+        with materialised(root, commit) as folder:
+            tree = _parameters(folder)
+            experiment = (tree.get("tracking") or {}).get("experiment") or TrackingConfig().experiment
+            tracker = Tracker(uri, experiment)
+            if tracker.find_parent(run_id) is None:
+                _rebuild(tracker, folder, run_id, tree, _provenance(repository, commit), commit)
+                rebuilt.append(run_id)
+    return rebuilt
 
-    Returns:
-        The parent's MLflow run id.
-    """
-    config = yaml.safe_load((root / "params.yaml").read_text(encoding="utf-8"))
-    graph = yaml.safe_load((root / "graph.yaml").read_text(encoding="utf-8"))
-    parent = tracker.start_run(run_id, name or run_id, config, provenance)
+
+def _parameters(root: Path) -> Mapping[str, Json]:
+    """As the run itself told them; those that this version's configuration refuses, as the file says them."""
+    try:
+        return dict(load_config(root / "params.yaml").model_dump(mode="json"))
+    except ConfigError:
+        return read_run(root).params
+
+
+def _provenance(repository: Repository, commit: str) -> dict[str, Json]:
+    facts = json.loads(repository.read(commit, RUN_NAME) or b"{}")
+    diff = (repository.read(commit, DIFF_NAME) or b"").decode("utf-8", "replace")
+    return {**{key: facts[key] for key in Provenance.__dataclass_fields__ if key in facts}, "diff": diff}
+
+
+def _rebuild(
+    tracker: Tracker, root: Path, run_id: str, tree: Mapping[str, Json], provenance: Mapping[str, Json], commit: str
+) -> None:
+    """Record the run whose reports lie below `root`."""
+    graph = load_graph(root / "graph.yaml")
+    parent = tracker.start_run(run_id, run_id, tree, provenance)
     for folder in sorted((root / "reports/evaluate").glob("*/")):
         report = read_json(folder / "report.json")
         arm, seed = str(report["arm"]), int(report["seed"])
-        recorder = tracker.start_child(parent, arm, seed, provenance)
+        recorder = tracker.start_child(parent, arm, seed, {key: provenance[key] for key in provenance if key != "diff"})
         for stage in stage_folders(root, graph, arm, seed):
             record_stage(recorder, stage)
         recorder.finish()
-    compared = root / "reports/compare/report.json"
-    table = table_markdown(read_json(compared)) if compared.is_file() else ""
-    tracker.finish_run(parent, "FINISHED", table)
-    return parent
+    compared = read_json(root / COMPARISON)
+    tracker.client.set_tag(parent, COMMIT_TAG, commit)
+    tracker.log_comparison(parent, compared)
+    tracker.finish_run(parent, "FINISHED", table_markdown(compared))
 
 
 def stage_folders(root: Path, graph: Mapping[str, Json], arm: str, seed: int) -> list[Path]:
@@ -52,7 +87,7 @@ def stage_folders(root: Path, graph: Mapping[str, Json], arm: str, seed: int) ->
     return [root / place for place in places if place and (root / place / "report.json").is_file()]
 
 
-def record_stage(recorder: Recorder, folder: Path) -> None:
+def record_stage(recorder: ChildRun, folder: Path) -> None:
     """Log one stage's steps, then its final metrics."""
     steps = folder / "metrics.jsonl"
     if steps.is_file():

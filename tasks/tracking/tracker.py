@@ -7,21 +7,23 @@ that a resumed flow goes on in the runs that it began.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pivotrl_core.types import Json
+from tasks.processes import ProcessIdentity, this_process
+from tasks.tracking.child_run import ChildRun
 from tasks.tracking.database import experiment_id, open_client
 from tasks.tracking.lineage import register
-from tasks.tracking.liveness import Owner, current_owner, owner_from_tags, process_is_alive
 from tasks.tracking.parameters import child_parameters, flatten, provenance_tags, split
-from tasks.tracking.recorder import Recorder
 
 PARENT_TAG = "mlflow.parentRunId"
 RUN_TAG = "pivotrl.run_id"
 ARM_TAG, SEED_TAG = "pivotrl.arm", "pivotrl.seed"
 NOTE_TAG = "mlflow.note.content"
+COMMIT_TAG = "pivotrl.run_commit"
+PROCESS_TAG = "pivotrl.process"  # that writes a run, so that runs of dead ones can be told from those that go on
 ENDED_TAG = "pivotrl.ended_by"
 MAX_PARAMS = 100
 MAX_METRICS = 1000
@@ -50,12 +52,12 @@ class Tracker:
     def start_child(
         self, parent: str, arm: str, seed: int, provenance: Mapping[str, Json] | None = None,
         config: Mapping[str, Json] | None = None,
-    ) -> Recorder:  # fmt: skip
+    ) -> ChildRun:  # fmt: skip
         """Begin (or take up again) the child of an arm and seed. `config` defaults to the one its parent began with."""
         key = {PARENT_TAG: parent, ARM_TAG: arm, SEED_TAG: str(seed)}
         tree = config if config is not None else self._configs.get(parent, {})
         parameters = child_parameters(tree, arm, seed)
-        return Recorder(self.client, self._begin(key, f"{arm}-{seed}", key, provenance or {}, parameters, child=True))
+        return ChildRun(self.client, self._begin(key, f"{arm}-{seed}", key, provenance or {}, parameters, child=True))
 
     def finish_run(self, parent: str, status: str, table_markdown: str = "", folder: Path | None = None) -> None:
         """End the parent: the comparison table becomes its description, figures and report its artifacts."""
@@ -101,25 +103,23 @@ class Tracker:
         for start in range(0, len(metrics), MAX_METRICS):
             self.client.log_batch(parent, metrics=metrics[start : start + MAX_METRICS])
 
-    def sweep_dead(self, is_alive: Callable[[Owner], bool] = process_is_alive) -> list[str]:
-        """End runs left RUNNING by processes that are gone, as KILLED. Runs that name no owner are left alone."""
+    def sweep_dead(self) -> list[str]:
+        """End runs left RUNNING by processes that are gone, as KILLED. Runs that name no process are left alone."""
         ended = []
         for run in self._search("attributes.status = 'RUNNING'"):
-            owner = owner_from_tags(run.data.tags)
-            if owner is not None and not is_alive(owner):
+            process = ProcessIdentity.from_text(run.data.tags.get(PROCESS_TAG, ""))
+            if process is not None and process.is_dead():
                 self.client.set_tag(run.info.run_id, ENDED_TAG, "sweep: its process was gone")
                 self.client.set_terminated(run.info.run_id, "KILLED")
                 ended.append(run.info.run_id)
         return ended
 
-    def register_model(
-        self, name: str, pointer: Mapping[str, Json], run_id: str, lineage: Mapping[str, Json], alias: str = ""
-    ) -> str:
+    def register_model(self, name: str, pointer: Mapping[str, Json], run_id: str, lineage: Mapping[str, Json]) -> str:
         """Register a child's model by a pointer to where its weights lie. Returns the version."""
-        return register(self.client, name, pointer, run_id, lineage, alias)
+        return register(self.client, name, pointer, run_id, lineage)
 
     def find_parent(self, run_id: str) -> str | None:
-        """MLflow id of the parent of a flow run."""
+        """MLflow id of the parent of a flow run, None where it has none."""
         runs = self._search(f"tags.`{RUN_TAG}` = '{run_id}'")
         return runs[0].info.run_id if runs else None
 
@@ -127,7 +127,7 @@ class Tracker:
         self, key: Mapping[str, str], name: str, tags: Mapping[str, str], provenance: Mapping[str, Json],
         parameters: Mapping[str, str], child: bool,
     ) -> str:  # fmt: skip
-        every = {**tags, **provenance_tags(provenance), **current_owner().tags()}
+        every = {**tags, **provenance_tags(provenance), PROCESS_TAG: str(this_process())}
         condition = " and ".join(f"tags.`{tag}` = '{value}'" for tag, value in key.items())
         found = [run for run in self._search(condition) if (PARENT_TAG in run.data.tags) == child]
         if found:

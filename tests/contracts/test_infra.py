@@ -226,6 +226,56 @@ def test_the_kubernetes_worker_is_selected_mounted_and_given_its_secret_by_refer
     assert pod["containers"][0]["envFrom"][0]["configMapRef"]["name"] == objects["ConfigMap"]["metadata"]["name"]
 
 
+def test_the_kubernetes_worker_s_checkout_is_brought_to_the_revision_that_is_named(tmp_path: Path):
+    pod = next(one for one in KUBERNETES if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+    (script,) = pod["initContainers"][0]["args"]
+    origin, checkout = tmp_path / "origin", tmp_path / "checkout"
+
+    def git(root: Path, *arguments: str) -> str:
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        command = ["git", *identity, "-C", str(root), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(text: str) -> str:
+        (origin / "graph.yaml").write_text(text)
+        git(origin, "add", ".")
+        git(origin, "commit", "-q", "-m", text)
+        return git(origin, "rev-parse", "HEAD")
+
+    def start_pod(revision: str) -> str:
+        named = {"PIVOTRL_REPOSITORY": str(origin), "PIVOTRL_CHECKOUT": str(checkout), "PIVOTRL_REVISION": revision}
+        subprocess.run(["sh", "-c", script], env={**os.environ, **named}, check=True, capture_output=True)
+        return git(checkout, "rev-parse", "HEAD")
+
+    git(tmp_path, "init", "-q", "-b", "main", str(origin))
+    first = commit("one")
+    assert start_pod("main") == first
+    git(checkout, "update-ref", "refs/pivotrl/runs/run-1", "HEAD")
+    (checkout / "graph.yaml").write_text("written anew by a run")
+    (checkout / "dvc.lock").write_text("of the last run")
+    second = commit("two")
+    git(origin, "tag", "v2")
+    commit("three")
+    assert start_pod("v2") == second
+    assert (checkout / "graph.yaml").read_text() == "two"
+    assert start_pod(first[:10]) == first
+    assert start_pod("main") == git(origin, "rev-parse", "HEAD")
+    assert (checkout / "dvc.lock").exists()
+    assert git(checkout, "rev-parse", "refs/pivotrl/runs/run-1") == first
+
+
+def test_the_table_of_infra_names_every_file():
+    named = re.findall(r"^\| `([^`]+)`", (INFRA / "README.md").read_text(), re.MULTILINE)
+    files = {path.relative_to(INFRA).as_posix() for path in INFRA.rglob("*") if path.is_file()}
+    assert files - {"README.md", "Dockerfile.dockerignore"} == set(named) & files
+
+
+def test_the_checks_alone_set_up_what_they_need(tmp_path: Path):
+    command = ["make", "--dry-run", "check", f"VENV={tmp_path / 'venv'}"]
+    planned = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert planned.index("requirements/dev.lock") < planned.index("ruff check")
+
+
 def test_a_worker_that_comes_again_has_the_same_host_name():
     """The project lock names its holder's host: under another one, a killed worker's lock would never be freed."""
     assert service("worker")["hostname"]

@@ -136,11 +136,11 @@ def test_a_cron_run_picks_up_a_new_file_profiles_only_that_and_adds_a_run_to_mlf
     url = environment["PREFECT_API_URL"]
     server, nightly, serve = (tmp_path / f"{name}.log" for name in ("server", "nightly", "serve"))
     start = ["-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
-    with running([sys.executable, *start], tmp_path, environment, server):
+    with running([sys.executable, *start], tmp_path, environment, server) as api:
         root = _prepare(tmp_path / "checkout", tiny_llama)
         state = State(root / ".state")
         _bring(root, "a.jsonl", first=0, count=4)
-        wait_for_http(f"{url}/health", server, PATIENCE)
+        wait_for_http(f"{url}/health", api, server, PATIENCE)
         with running([PIVOTRL, "nightly"], root, environment, nightly) as night:
             # The file comes when the first night has pulled. A minute that falls before its end waits for that end.
             wait_for(lambda: night.poll() or list(state.runs.glob("*/logs/candidates.log")), "the first night's pull")

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Timer
 
 import pytest
+from dvc.repo import Repo
 
+from tasks.dvc_lock import LockFileError, read_lock
 from tasks.graph import (
+    DvcBusyError,
     GraphError,
     Outcome,
     Workplace,
     commit_pull,
     fetch_outputs,
     is_changed,
+    missing_parameters,
     push,
     query_graph,
     run_stage,
     stage_digest,
 )
-from tasks.locked import LockFileError, read_lock
 from tasks.settings import State, child_environment
 from tasks.supervision import StageFailedError
 
@@ -91,6 +95,22 @@ def test_a_graph_that_makes_no_sense_is_a_clear_error(checkout: Path) -> None:
     (checkout / "dvc.yaml").write_text("stages: {x: {nonsense: 1}}\n")
     with pytest.raises(GraphError, match=r"dvc\.yaml"):
         query_graph(checkout)
+
+
+def test_a_dvc_command_of_somebody_s_own_is_waited_for(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dvc.lock.DEFAULT_TIMEOUT", 0.3)  # seconds that DVC itself tries for
+    with Repo(str(checkout)) as other:
+        other.lock.lock()
+        release = Timer(1.0, other.lock.unlock)
+        release.start()
+        assert query_graph(checkout)
+        release.join()
+        monkeypatch.setattr("tasks.graph.LOCK_SECONDS", 0.0)
+        with other.lock:
+            for ask in (lambda: is_changed(checkout, "warmup"), lambda: missing_parameters(checkout)):
+                with pytest.raises(DvcBusyError, match="wait for it") as caught:
+                    ask()
+                assert caught.value.exit_code == 75
 
 
 @pytest.mark.parametrize("size", [0, 9, 38])

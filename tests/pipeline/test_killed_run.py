@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from flows.request import Request
-from tasks.locked import LOCK_NAME, read_lock
+from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.settings import State, find_state
 
 from .conftest import ROOT, calls, git, make_checkout

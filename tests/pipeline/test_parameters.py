@@ -17,7 +17,10 @@ from pivotrl_core.config.graph import write_graph
 from pivotrl_core.config.loading import config_digest, load_config, parse_config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_text
-from tasks.graph import missing_parameters
+from tasks.graph import missing_parameters, query_graph
+from tasks.report import write_report
+from tasks.run_reports import read_run
+from tests.report_files import write_reports
 
 from .conftest import ROOT, git
 
@@ -41,6 +44,22 @@ def pipeline(checkout: Path) -> Path:
     git(checkout, "add", ".")
     git(checkout, "commit", "-q", "-m", "arms alone")
     return checkout
+
+
+def test_base_alone_can_be_compared_and_reported(pipeline: Path) -> None:
+    write_reports(pipeline, arms=("base",))
+    shutil.rmtree(pipeline / "data")  # no arm trains, so nothing is profiled or selected
+    values = Request(arms=("base",)).apply(read_values(pipeline / "params.yaml") | {"arms": ARMS})
+    write_graph(parse_config(values), pipeline / "graph.yaml")
+    complete_parameters(pipeline, values, parse_config(values))
+    shutil.copytree(ROOT / "pivotrl_core", pipeline / "pivotrl_core", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "requirements", pipeline / "requirements")
+    (compare,) = (one for one in query_graph(pipeline) if one.name == "compare")
+    assert compare.deps == ("evaluate@base-0",)
+    run_stage_program(pipeline, "compare")  # refuses where an input is not there
+    assert [row["arm"] for row in read_run(pipeline).comparison["rows"]] == ["base"]
+    report = write_report(pipeline, pipeline / "out", {"run_id": "run-1"}, "")
+    assert "base" in report.read_text(encoding="utf-8")
 
 
 def test_a_checkout_whose_parameters_lack_what_stages_depend_on_is_refused_before_anything_runs(pipeline: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,8 +34,24 @@ def test_one_file_is_a_source_too(tmp_path, name):
     assert texts(tmp_path / "pulled", manifest) == {name: ROW}
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "model.json", "warmup.json"])
+def test_what_a_pull_left_that_was_killed_while_it_wrote_is_removed_by_the_next(tmp_path: Path, name: str):
+    """A real kill at that moment, of a process that writes as a pull does."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text(ROW)
+    program = (
+        "import os, signal, sys; from pathlib import Path; from pivotrl_core.files import atomic_path\n"
+        "with atomic_path(Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    target = tmp_path / "pulled"
+    subprocess.run([sys.executable, "-c", program, str(target / name)], check=False)
+    assert [path.name.startswith(f".{name}.") for path in target.iterdir()] == [True]
+    pull(FolderSource("in", tmp_path), target)
+    assert sorted(path.name for path in target.iterdir()) == ["manifest.json", "train", "warmup"]
+
+
 def test_a_missing_folder_is_a_configuration_error(tmp_path):
-    with pytest.raises(ConfigError, match=r"folder\.path"):
+    with pytest.raises(ConfigError, match=r"source\.path 'nowhere'"):
         pull(FolderSource("nowhere", tmp_path), tmp_path / "pulled")
 
 

@@ -15,6 +15,8 @@ import yaml
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import read_json, write_json
 from tasks.comparison import compare_runs
+from tasks.settings import find_state
+from tasks.tracking.tracker import Tracker
 from tests.report_files import comparison, write_reports
 
 
@@ -86,6 +88,25 @@ def test_two_runs_are_compared_arm_by_arm_with_paired_intervals(checkout: Path):
     assert max(map(len, text.splitlines())) <= 120
 
 
+def test_an_arm_of_the_checkout_is_compared_with_the_same_arm_of_a_run(checkout: Path):
+    text = compare_runs("pivotrl", "run-one", checkout)  # the checkout is as run-two left it
+    assert "seeds                                  [0,1] | [0]" in text
+    assert "metrics: pivotrl here against run-one:pivotrl" in text
+    assert "[0] | [0,1]" in compare_runs("run-one", "pivotrl", checkout)
+    write_reports(checkout, arms=("base", "lambda-04"))
+    with pytest.raises(DataError, match="run-one: no evaluated arm lambda-04; it has: base, pivotrl, sft"):
+        compare_runs("lambda-04", "run-one", checkout)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
+def test_a_run_goes_by_its_id_in_mlflow_too(checkout: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    tracker = Tracker(find_state(checkout).tracking_uri, "pivotrl")
+    parent = tracker.start_run("run-two", "run-run-two", {})
+    tracker.client.set_tag(parent, "pivotrl.run_commit", git(checkout, "rev-parse", "refs/pivotrl/runs/run-two"))
+    assert "== sft ==" in compare_runs(parent, "run-one", checkout)
+
+
 def test_held_out_turns_of_two_runs_are_paired(checkout: Path):
     for run_id, seeds in (("turns-one", (0,)), ("turns-two", (0, 1))):
         record(checkout, run_id, seeds, environment=False)
@@ -102,7 +123,7 @@ def test_without_the_items_intervals_stand_side_by_side(checkout: Path):
 
 
 def test_a_name_that_is_nothing_is_an_error_that_says_so(checkout: Path):
-    with pytest.raises(DataError, match="nonsense: no arm of this checkout, no run id and no commit"):
+    with pytest.raises(DataError, match="nonsense: no arm of this checkout, no run id, no commit and no MLflow"):
         compare_runs("run-one", "nonsense", checkout)
 
 

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from pivotrl_core.config.graph import derive_graph
-from pivotrl_core.config.loading import load_config
+from pivotrl_core.config.loading import load_config, parse_config
 from tasks.last_good import STARTS
 from tasks.provenance import Provenance
-from tasks.recording import Recording
+from tasks.tracking.flow_run import Recording
 from tasks.tracking.tracker import Tracker
 from tests.report_files import write_reports
 
@@ -111,11 +111,34 @@ def test_what_cannot_be_discarded_is_ended(recording: Recording) -> None:
     assert {name: run.info.status for name, run in _runs(recording).items()} == {"run-run-1": "KILLED"}
 
 
+def test_an_experiment_may_be_named_as_no_model_may(recording: Recording) -> None:
+    experiment = "team/help desk: first"
+    recording.config = parse_config({**recording.config.model_dump(), "tracking": {"experiment": experiment}})
+    _lock_training(recording, "models/base")
+    recording.begin()
+    recording.finish("FINISHED", "", None, "abc")
+    assert recording.enabled  # nothing of it failed
+    assert {run.info.status for run in _runs(recording).values()} == {"FINISHED"}
+    models = Tracker(recording.uri, experiment).client.search_registered_models()
+    assert {one.name for one in models} == {"team-help desk- first-sft", "team-help desk- first-pivotrl"}
+
+
+def test_what_failed_is_told_without_the_password_in_the_address(
+    recording: Recording, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    recording.uri = "http://someone:hid@den@127.0.0.1:1"
+    recording.begin()
+    assert "MLflow (start): MlflowException" in caplog.text
+    assert "http://127.0.0.1:1/api" in caplog.text
+    assert "den" not in caplog.text
+
+
 def test_a_store_that_is_gone_ends_no_run(recording: Recording, caplog: pytest.LogCaptureFixture) -> None:
     recording.begin()
     Path(recording.uri.removeprefix("sqlite:///")).write_bytes(b"no database" * 4096)
     recording.finish("FINISHED", "", None, "abc")
-    told = [record.getMessage() for record in caplog.records if record.name == "tasks.recording"]
+    told = [record.getMessage() for record in caplog.records if record.name == "tasks.tracking.flow_run"]
     assert [line.split(":")[0] for line in told] == ["MLflow (finish)", "MLflow (end)"]
 
 

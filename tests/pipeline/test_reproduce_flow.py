@@ -9,7 +9,7 @@ import pytest
 
 from flows.reproduce import NotReproducedError, reproduce
 from flows.request import Request
-from tasks.locked import LOCK_NAME
+from tasks.dvc_lock import LOCK_NAME
 from tasks.records import find_record
 from tasks.repository import RUN_REFS, Repository
 

@@ -15,7 +15,8 @@ from flows.request import Request
 from flows.session import Session
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError
-from tasks.locked import read_lock
+from pivotrl_core.verifiers import sandbox
+from tasks.dvc_lock import read_lock
 from tasks.notify import tell_failure
 from tasks.repository import RUN_REFS, Repository
 from tasks.settings import find_state
@@ -186,10 +187,52 @@ def test_a_temporary_failure_is_retried(checkout: Path) -> None:
     assert summary.executed == 5
 
 
+EVALUATE_ALONE = """
+stages:
+  pull:
+    cmd: pivotrl pull
+    frozen: true
+    outs: [data/pulled]
+  evaluate:
+    cmd: python evaluate.py
+    deps: [evaluate.py, data/pulled]
+    outs: [reports/evaluate/base-0]
+"""
+SKIPS_AT_FIRST = """
+import json, pathlib
+calls = pathlib.Path(__file__).resolve().parent / "calls.log"
+reason = None if calls.exists() else "no sandbox: the program bwrap was not found."
+calls.open("a").write("evaluate\\n")
+out = pathlib.Path("reports/evaluate/base-0")
+out.mkdir(parents=True)
+(out / "report.json").write_text(json.dumps({"benchmarks": [{"name": "scicode-embedded", "skipped": reason}]}))
+"""
+
+
+@pytest.mark.skipif(sandbox.available() is not None, reason=f"no sandbox: {sandbox.available()}")
+def test_what_was_skipped_for_want_of_a_sandbox_is_made_anew_where_there_is_one(checkout: Path) -> None:
+    (checkout / "evaluate.py").write_text(SKIPS_AT_FIRST)
+    (checkout / "dvc.yaml").write_text(EVALUATE_ALONE)
+    run = _flow("run", pull=_pull(a="one"))
+    run(checkout, "run-1", Request())  # as on a machine without a sandbox
+    assert run(checkout, "run-2", Request()).executed == 1
+    (checkout / "dvc.lock").unlink()
+    assert run(checkout, "run-3", Request()).executed == 0  # the run cache has the newer result
+    assert calls(checkout) == ["evaluate"] * 2
+
+
 def test_an_unknown_override_is_refused_before_anything_runs(checkout: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'samples'"):
         _flow("run")(checkout, "run-1", Request({"profile.sampels": 4}))
     assert calls(checkout) == []
+
+
+@pytest.mark.parametrize("run_id", ["../..", "my sweep"])
+def test_a_run_id_that_is_no_plain_word_is_refused_and_removes_nothing(checkout: Path, run_id: str) -> None:
+    before = sorted(path for path in checkout.rglob("*") if ".git" not in path.parts)
+    with pytest.raises(ConfigError, match="run_id"):
+        _flow("run", pull=_pull(a="one"))(checkout, run_id, Request({"profile.samples": 4}))
+    assert sorted(path for path in checkout.rglob("*") if ".git" not in path.parts) == before
 
 
 def test_a_flow_run_of_a_dead_process_is_told_once_and_swept(checkout: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -19,6 +19,7 @@ from pivotrl_core.config.loading import load_config, parse_config
 from pivotrl_core.errors import EXIT_CONFIG, ConfigError
 from pivotrl_core.files import read_json
 from tasks.memory import LARGE_PAGES
+from tasks.run_reports import read_run
 from tests.report_files import write_reports
 
 from .conftest import ROOT, pull_text
@@ -53,6 +54,16 @@ def _compared(root: Path) -> list[str]:
 
 def test_the_stage_runs_on_a_graph_that_follows_from_the_parameters(root: Path) -> None:
     assert _compared(root) == ["base", "sft", "pivotrl"]
+
+
+def test_a_graph_with_marks_of_a_merge_says_how_to_write_it_anew(root: Path) -> None:
+    text = (root / "graph.yaml").read_text()
+    (root / "graph.yaml").write_text(f"<<<<<<< ours\n{text}=======\n{text}>>>>>>> theirs\n")
+    for ask in (lambda: run_stage_program(root, "compare"), lambda: read_run(root)):
+        with pytest.raises(ConfigError, match=r"graph\.yaml: not readable; `pivotrl graph` writes it anew"):
+            ask()
+    write_graph(load_config(root / "params.yaml"), root / "graph.yaml")
+    assert (root / "graph.yaml").read_text() == text
 
 
 def test_a_stage_takes_large_pages_unless_told_otherwise(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import traceback
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,11 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from pivotrl_core.errors import ConfigError
+from tasks.processes import ProcessIdentity, this_process
+from tasks.tracking.child_run import Input
 from tasks.tracking.database import _opened
-from tasks.tracking.liveness import Owner, current_owner, process_is_alive
 from tasks.tracking.parameters import flatten
-from tasks.tracking.rebuild import rebuild
-from tasks.tracking.recorder import Input
-from tasks.tracking.tracker import Tracker
-from tests.report_files import write_reports
+from tasks.tracking.tracker import PROCESS_TAG, Tracker
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"
@@ -106,17 +105,21 @@ def test_a_metric_that_is_no_number_is_nan_and_named(tracker: Tracker):
 def test_runs_of_dead_processes_are_killed_and_live_ones_are_left(tracker: Tracker):
     alive = tracker.start_run("alive", "alive", CONFIG)
     dead = tracker.start_run("dead", "dead", CONFIG)
-    tracker.client.set_tag(dead, "pivotrl.owner.started", "1.00")
+    unknown = tracker.start_run("unknown", "unknown", CONFIG)
+    tracker.client.set_tag(dead, PROCESS_TAG, str(replace(this_process(), started=1.0)))
+    tracker.client.set_tag(unknown, PROCESS_TAG, "somebody's own words")
     assert tracker.sweep_dead() == [dead]
     assert tracker.client.get_run(dead).info.status == "KILLED"
-    assert tracker.client.get_run(alive).info.status == "RUNNING"
+    assert [tracker.client.get_run(one).info.status for one in (alive, unknown)] == ["RUNNING"] * 2
 
 
 def test_a_process_is_told_from_another_one_with_its_pid():
-    owner = current_owner()
-    assert process_is_alive(owner)
-    assert not process_is_alive(Owner(owner.host, owner.pid, "1.00"))
-    assert process_is_alive(Owner("another-host", owner.pid, "1.00"))
+    mine = this_process()
+    assert ProcessIdentity.from_text(str(mine)) == mine
+    assert not mine.is_dead()
+    assert replace(mine, started=1.0).is_dead()
+    assert replace(mine, boot="another").is_dead()
+    assert not replace(mine, started=1.0, host="another-host").is_dead()
 
 
 def test_the_table_is_the_description_and_weights_are_no_artifact(tracker: Tracker, tmp_path: Path):
@@ -143,9 +146,9 @@ def test_a_model_is_registered_once_as_a_pointer_with_its_lineage(tracker: Track
     recorder = tracker.start_child(tracker.start_run("run-1", "demo", CONFIG), "pivotrl", 0)
     pointer = {"path": "models/pivotrl/0", "md5": "0" * 32}
     for _ in range(2):
-        version = tracker.register_model("helpdesk", pointer, recorder.run_id, {"pool": "abc"}, alias="last-good")
+        version = tracker.register_model("helpdesk", pointer, recorder.run_id, {"pool": "abc"})
     assert version == "1"
-    found = tracker.client.get_model_version_by_alias("helpdesk", "last-good")
+    (found,) = tracker.client.search_model_versions("name = 'helpdesk'")
     assert found.run_id == recorder.run_id
     assert found.tags["pivotrl.lineage.pool"] == "abc"
     assert found.tags["pivotrl.pointer.path"] == "models/pivotrl/0"
@@ -178,18 +181,6 @@ def test_four_processes_may_open_a_fresh_database_at_once(tmp_path: Path):
     assert [process.returncode for process in processes] == [0] * 4, errors
     tracker = Tracker(uri, "shared")
     assert all(tracker.find_parent(f"run-{n}") for n in range(4))
-
-
-def test_everything_can_be_rebuilt_from_the_reports_and_twice_adds_nothing(tracker: Tracker, tmp_path: Path):
-    root = write_reports(tmp_path / "checkout")
-    parent = rebuild(tracker, root, "run-1")
-    assert rebuild(tracker, root, "run-1") == parent
-    children = tracker.client.search_runs([tracker.experiment_id], f"tags.`mlflow.parentRunId` = '{parent}'")
-    assert sorted(run.info.run_name for run in children) == ["base-0", "pivotrl-0", "sft-0"]
-    (pivotrl,) = (run for run in children if run.info.run_name == "pivotrl-0")
-    assert len(tracker.client.get_metric_history(pivotrl.info.run_id, "train/reward_mean")) == 24
-    assert pivotrl.data.metrics["cost/profile_rollout_turns"] == 303 * 8
-    assert "embedded, n = 32" in tracker.client.get_run(parent).data.tags["mlflow.note.content"]
 
 
 def test_a_database_that_cannot_be_upgraded_is_told_without_its_password():

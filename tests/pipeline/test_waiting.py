@@ -13,7 +13,7 @@ from flows.request import Request
 from flows.session import open_session
 from pivotrl_core.errors import DataError
 from tasks import sources
-from tasks.lock import hold_lock, read_holder
+from tasks.project_lock import hold_lock, read_holder
 from tasks.settings import State
 
 from .conftest import git
@@ -61,7 +61,7 @@ def test_a_wrong_name_is_told_also_where_origin_cannot_be_asked(
 ) -> None:
     git(checkout, "remote", "add", "origin", str(checkout / "nowhere"))
     monkeypatch.chdir(checkout)
-    with pytest.raises(DataError, match="no-such-run: no arm of this checkout, no run id and no commit"):
+    with pytest.raises(DataError, match="no-such-run: no arm of this checkout, no run id, no commit and no MLflow"):
         compare_names("no-such-run", "sft")
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from pivotrl_core.config.loading import load_config
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_json
-from tasks.locked import LockFileError
+from tasks.dvc_lock import LockFileError
 from tasks.provenance import collect_provenance, record_run, take_snapshot
 from tasks.records import RecordNotFoundError, find_record
 from tasks.repository import RUN_REFS, GitError, Repository
 from tasks.settings import State, find_state, main_checkout
-from tasks.worktree import private_worktree, seed_from, sweep_worktrees
+from tasks.worktree import private_worktree, remove_worktree, seed_from, sweep_worktrees
 
 from .conftest import git, make_checkout, pull_text
 
@@ -152,6 +153,20 @@ def test_a_worktree_of_a_dead_process_is_swept_and_of_a_living_one_not(checkout:
         assert alive.exists()
     assert not (state.worktrees / "dead").exists()
     assert len(git(checkout, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["../..", ".", "..", "a/b", "/"])
+def test_a_folder_that_is_no_worktree_is_never_removed(checkout: Path, name: str) -> None:
+    state = State(checkout / ".state")
+    (state.worktrees / "a" / "b").mkdir(parents=True)
+    for remove in (
+        lambda: remove_worktree(checkout, state, state.worktrees / name),
+        lambda: private_worktree(checkout, state, name, take_snapshot(checkout), {}).__enter__(),
+    ):
+        with pytest.raises(ConfigError, match="left alone"):
+            remove()
+    assert (state.worktrees / "a" / "b").is_dir()
+    assert (checkout / "params.yaml").is_file()
 
 
 def _host() -> str:

@@ -18,6 +18,7 @@ from pivotrl_core.evaluation.protocol import Item
 from pivotrl_core.evaluation.scoring import score_answers, skip_reason
 from pivotrl_core.types import Role
 from pivotrl_core.verifiers import sandbox
+from tasks.skipped import NO_SANDBOX
 
 _REASON = sandbox.available()
 needs_sandbox = pytest.mark.skipif(_REASON is not None, reason=f"no sandbox: {_REASON}")
@@ -186,7 +187,7 @@ def test_corpus_chrf_is_one_for_the_references() -> None:
 
 def test_without_a_sandbox_code_benchmarks_are_skipped_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "available", lambda: "the program bwrap was not found.")
-    assert skip_reason(BENCHMARKS["scicode-embedded"]) == "no sandbox: the program bwrap was not found."
+    assert skip_reason(BENCHMARKS["scicode-embedded"]) == f"{NO_SANDBOX}the program bwrap was not found."
     assert skip_reason(BENCHMARKS["ifbench-embedded"]) is None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from pivotrl_core.evaluation.comparison import OOD_MEAN, compare
 from pivotrl_core.evaluation.costs import cost_by_arm
@@ -165,6 +166,18 @@ def test_two_arms_are_compared_by_parameters_and_metrics(tmp_path: Path):
     assert "grpo | sft" in text
     assert "profiling_turns" in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_one_number_in_two_spellings_is_no_difference_and_a_default_is_none_to_its_own_value(tmp_path: Path):
+    root = write_reports(tmp_path, arms=("base", "pivotrl", "lambda-04"))
+    params = yaml.safe_load((root / "params.yaml").read_text())
+    arms = params["arms"]
+    arms["pivotrl"]["train"] |= {"steps": 24, "optimiser": {"learning_rate": 0.5}}
+    arms["lambda-04"]["train"] |= {"optimiser": {"learning_rate": 0.25, "schedule": "constant"}}
+    text = yaml.safe_dump(params).replace("0.25", "3e-5").replace("0.5", "0.00003")
+    (root / "params.yaml").write_text(text)
+    different = compare_runs("pivotrl", "lambda-04", root).partition("\n\n")[0].splitlines()[1:]
+    assert [line.split() for line in different] == [["select.lambda_diff", "0.6", "|", "0.4"]]
 
 
 def test_held_out_turns_are_compared_in_pairs_where_there_is_no_environment(tmp_path):

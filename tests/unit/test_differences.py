@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tasks.differences import compare_locks, compare_reports
-from tasks.locked import LockedStage, parse_lock, results_digest
+from tasks.dvc_lock import LockedStage, parse_lock, results_digest
 
 LOCK = """
 schema: '2.0'

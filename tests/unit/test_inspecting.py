@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from flows.cli import app
 from flows.inspecting import inspect_text
 from pivotrl_core.environments.recording import to_openai_row
+from pivotrl_core.errors import DataError
 from pivotrl_core.files import write_jsonl
 from tests.toy_training import toy_trajectories
 
@@ -63,3 +66,31 @@ def test_rows_are_dropped_by_the_configured_limit_of_arguments(file: Path, token
     assert _inspected(file, tokens=tokens)["dropped"] == 0
     _limits(file.parent, "max_argument_bytes: 1")
     assert _inspected(file, tokens=tokens)["dropped"] == 4
+
+
+def test_of_a_folder_that_is_read_which_a_run_would_train_on_and_the_warmup_stands_apart(file: Path) -> None:
+    rows = [to_openai_row(one) for one in toy_trajectories(9)]
+    folder = file.parent / "mine"
+    for name, part in (("a.jsonl", rows[:4]), (".b.jsonl", rows[4:6]), ("warmup/w.jsonl", rows[6:])):
+        write_jsonl(folder / name, part)
+    for name in ("notes.json", "manifest.json"):
+        (folder / name).write_text("[]")
+    inspected = _inspected(folder)
+    assert (inspected["read"], inspected["kept"], inspected["warmup"]["kept"]) == (4, 4, 3)
+    assert "warmup:\n  " in inspect_text(folder, as_json=False)
+    (folder / "warmup" / "warmup").mkdir()
+    with pytest.raises(DataError, match="to train on"):
+        _inspected(folder / "warmup" / "warmup")
+
+
+def test_lengths_are_those_of_the_model_and_parameters_that_are_named(file: Path, tiny_qwen3: Path) -> None:
+    def longest(*options: str) -> int:
+        answer = CliRunner().invoke(app, ["inspect", str(file), "--json", *options])
+        assert answer.exit_code == 0, answer.output
+        return int(json.loads(answer.output)["state_tokens_by_quantile"]["1"])
+
+    other = file.parent / "other.yaml"
+    other.write_text("model: {kind: folder, path: none}\ndata: {tool_format: hermes}\narms: {base: {}}\n")
+    model = ("--model", str(tiny_qwen3))
+    assert longest() == longest(*model)  # the tiny models share a tokenizer
+    assert longest("--params", str(other), *model) != longest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,26 @@ def test_a_request_changes_a_copy_and_travels_as_plain_values() -> None:
     assert Request().is_plain
     with pytest.raises(ConfigError, match="unknown part 'armz'"):
         Request.from_json({"armz": []})
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"arms": "sft"}, "arms: expected a list of names, found 'sft'"),
+        ({"arms": ["sft", 1]}, "arms: expected a list of names, found 1 in it"),
+        ({"quick": "false"}, "quick: expected true or false, found 'false'"),
+        ({"settings": [["a", 1]]}, "settings: expected values by dotted key"),
+        ({"params": None}, "params: expected the path of a parameter file, found None"),
+        ({"sweep": True}, "sweep: expected lambdas and controls, found True"),
+        ({"sweep": {"lambdas": 0.4}}, r"sweep: lambdas: expected a list of numbers, found 0\.4"),
+        ({"sweep": {"lambdas": ["0.4"]}}, r"sweep: lambdas: expected numbers, found '0\.4' in it"),
+        ({"sweep": {"controls": 0}}, "sweep: controls: expected true or false, found 0"),
+        ("quick", "request: expected parts and their values, found 'quick'"),
+    ],
+)
+def test_a_part_of_a_request_of_the_wrong_type_is_named(value: Any, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        Request.from_json(value)
 
 
 def test_a_setting_of_one_arm_leaves_those_alone_that_share_its_section_by_an_anchor() -> None:

@@ -10,7 +10,7 @@ from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, read_json, read_jsonl
-from tasks.sources import pull_inputs
+from tasks.sources import build_source, pull_inputs
 
 
 def _config(**sections: object) -> Config:
@@ -56,6 +56,38 @@ def test_new_training_files_change_neither_the_model_nor_the_warmup(tmp_path: Pa
     assert all(changed[name] != before[name] for name in before)
 
 
+@pytest.mark.parametrize("warm", ["data/warm", "data/warm/", "./data/../data/warm", "data/warm/w.jsonl"])
+def test_warmup_files_inside_of_the_training_folder_are_for_the_warmup_alone(tmp_path: Path, warm: str) -> None:
+    for name in ("data/a.jsonl", "data/warm/w.jsonl", "data/warmer.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text('{"name": "' + name + '"}\n')
+    config = _config(source={"kind": "folder", "path": "data", "warmup_path": warm})
+    manifest = pull_inputs(config, tmp_path / "root", tmp_path)
+    assert [file.origin_key for file in manifest.files] == ["a.jsonl", "warmer.jsonl", "warmup/w.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "warmup_prefix", "inner"),
+    [("a", "a/warm/", "warm"), ("a/", "ab", None), ("", "/a/b", "a/b"), ("a", "a", "."), ("a/b", "a", None)],
+)
+def test_a_warmup_prefix_inside_of_the_training_prefix_is_known(prefix: str, warmup_prefix: str, inner: str) -> None:
+    s3 = {"kind": "s3", "bucket": "b", "prefix": prefix, "warmup_prefix": warmup_prefix}
+    assert build_source(_config(source=s3), Path()).inner == inner  # type: ignore[attr-defined]
+
+
+def test_what_lies_under_warmup_beside_a_warmup_of_its_own_is_left_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("data/a.jsonl", "data/warmup/old.jsonl", "data/warmup/new/w.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text('{"name": "' + name + '"}\n')
+    config = _config(source={"kind": "folder", "path": "data", "warmup_path": "data/warmup/new"})
+    manifest = pull_inputs(config, tmp_path / "root", tmp_path)
+    assert [file.origin_key for file in manifest.files] == ["a.jsonl", "warmup/w.jsonl"]
+    (told,) = [one.getMessage() for one in caplog.records if one.name == "tasks.sources"]
+    assert told.startswith("1 files below ")
+
+
 def test_an_emptied_training_folder_is_an_error_beside_a_warmup_folder_that_is_not(tmp_path: Path) -> None:
     for name in ("data/a.jsonl", "warm/w.jsonl"):
         (tmp_path / name).parent.mkdir()
@@ -67,6 +99,14 @@ def test_an_emptied_training_folder_is_an_error_beside_a_warmup_folder_that_is_n
     with pytest.raises(ConfigError, match="to train on"):
         pull_inputs(config, tmp_path / "root", tmp_path, prune=True)
     assert _bytes(tmp_path / "root") == before
+
+
+def test_a_folder_that_is_not_there_is_told_by_the_key_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.jsonl").write_text("{}\n")
+    for source, key in (({"path": "none"}, "path"), ({"path": "data", "warmup_path": "none"}, "warmup_path")):
+        with pytest.raises(ConfigError, match=rf"^source\.{key} 'none': "):
+            pull_inputs(_config(source={"kind": "folder", **source}), tmp_path / "root", tmp_path)
 
 
 def test_what_another_checkout_pulled_is_a_source_of_trajectories_alone(tmp_path: Path) -> None:

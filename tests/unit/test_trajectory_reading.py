@@ -13,7 +13,7 @@ import pytest
 from pivotrl_core.errors import DataError, TooManyDropsError
 from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.trajectories.drops import Drop, DropReason, DropReport
-from pivotrl_core.trajectories.inspection import inspect_file
+from pivotrl_core.trajectories.inspection import inspect_files
 from pivotrl_core.trajectories.loading import iterate_trajectories, load_trajectories, trajectory_files
 from pivotrl_core.trajectories.splits import split_of
 from pivotrl_core.trajectories.thinking import split_thinking
@@ -265,7 +265,7 @@ def test_a_gzip_is_read_as_the_file_in_it_with_drops_in_their_places(tmp_path: P
         (2, DropReason.BROKEN_JSON),
         (3, DropReason.OVERSIZED_LINE),
     ]
-    assert inspect_file(tmp_path / name).drops.read == 4
+    assert inspect_files([tmp_path / name]).drops.read == 4
 
 
 def test_a_packed_json_list_is_read_up_to_the_length_of_a_line(tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_the_split_of_a_group_never_changes_and_follows_the_shares() -> None:
 
 def test_inspection_counts_candidates_by_kind_and_lengths(file: Path) -> None:
     file.write_text(json.dumps(GOOD) + "\n{\n")
-    report = inspect_file(file, lambda trajectory: [len(trajectory.messages), 10])
+    report = inspect_files([file], lambda trajectory: [len(trajectory.messages), 10])
     assert report.candidates_by_kind == {"tool_call": 1, "message": 1}
     assert report.token_quantiles["1"] == 10.0
     out = report.to_json()
@@ -354,6 +354,6 @@ def test_inspection_counts_candidates_by_kind_and_lengths(file: Path) -> None:
 
 @needs_shared
 def test_200_real_tau_bench_trajectories_are_read_whole() -> None:
-    report = inspect_file(SHARED / "trajectories" / "tau_bench" / "gpt-4o-airline.json")
+    report = inspect_files([SHARED / "trajectories" / "tau_bench" / "gpt-4o-airline.json"])
     assert (report.drops.read, report.drops.kept, report.groups) == (200, 200, 50)
     assert report.candidates_by_kind == {"message": 1290, "tool_call": 1164}

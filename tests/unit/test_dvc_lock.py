@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.locked import LockFileError, read_lock
+from tasks.dvc_lock import LockFileError, read_lock
 
 WHOLE = "schema: '2.0'\nstages:\n  candidates:\n    cmd: run it\n"
 

@@ -7,6 +7,7 @@ and can be rebuilt from the reports, so its failure is told and ends no run.
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +16,25 @@ from typing import Any
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import read_json
+from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.following import MetricsFollower
 from tasks.last_good import STARTS
-from tasks.locked import LOCK_NAME, read_lock
 from tasks.provenance import Provenance
+from tasks.settings import without_credentials
 
 log = logging.getLogger(__name__)
 
 _FOLLOWED = ("train@", "evaluate@")
+
+
+def model_prefix(experiment: str) -> str:
+    """How names of an experiment's registered models begin: MLflow takes no `/` and no `:` there."""
+    return experiment.replace("/", "-").replace(":", "-")
+
+
+def _described(error: Exception) -> tuple[str, str]:
+    """Its class, and where it came from: MLflow's messages hold the address of the store, which may hold a password."""
+    return type(error).__name__, without_credentials("".join(traceback.format_exception(error)).rstrip())
 
 
 @dataclass(slots=True)
@@ -92,8 +104,9 @@ class Recording:
         return self._children[key]
 
     def _finish(self, status: str, table: str, folder: Path | None, commit: str) -> None:
+        from tasks.tracking.child_run import Input
         from tasks.tracking.rebuild import record_stage, stage_folders
-        from tasks.tracking.recorder import Input
+        from tasks.tracking.tracker import COMMIT_TAG
 
         graph = derive_graph(self.config)
         # Parent and children began when dvc.lock did not yet hold what this run has made: now it does.
@@ -115,7 +128,7 @@ class Recording:
                 self._register(child, one, graph["trains"][key], commit)
         self._tracker.renew_provenance(self.parent, facts)
         if commit:
-            self._tracker.client.set_tag(self.parent, "pivotrl.run_commit", commit)
+            self._tracker.client.set_tag(self.parent, COMMIT_TAG, commit)
         comparison = self.root / "reports" / "compare" / "report.json"
         if finished and comparison.is_file():
             self._tracker.log_comparison(self.parent, read_json(comparison))
@@ -135,7 +148,8 @@ class Recording:
         start = next((path for path in deps if path.startswith(f"{STARTS}/")), train["start"])
         lineage = {"start": start, "start_md5": deps.get(start, ""), "pool": pool, "pool_md5": outs.get(pool, ""),
                    "data_md5": outs.get("data/pulled", ""), "arm": arm["arm"], "seed": arm["seed"]}  # fmt: skip
-        self._tracker.register_model(f"{self.config.tracking.experiment}-{arm['arm']}", pointer, child.run_id, lineage)
+        name = f"{model_prefix(self.config.tracking.experiment)}-{arm['arm']}"
+        self._tracker.register_model(name, pointer, child.run_id, lineage)
 
     def _end_incomplete(self, status: str) -> None:
         """One more try after a failure, or the runs would look as if they went on until a later run sweeps them."""
@@ -143,8 +157,8 @@ class Recording:
             return
         try:
             self._tracker.end_running(self.run_id, status, "its tracking failed: the reports have what is missing here")
-        except Exception as error:
-            log.exception("MLflow (end): %s; the next run ends what still looks running", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - it is told, and ends no run
+            log.error("MLflow (end): %s; the next run ends what still looks running\n%s", *_described(error))
 
     def _guarded(self, what: str, call: Callable[[], Any]) -> None:
         """MLflow may fail without ending a run: after the first failure it is left alone, and that is said."""
@@ -152,6 +166,7 @@ class Recording:
             return
         try:
             call()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is told, and ends no run
             self.enabled = False
-            log.exception("MLflow (%s): %s; the run goes on, its reports have everything", what, type(error).__name__)
+            name, trace = _described(error)
+            log.error("MLflow (%s): %s; the run goes on, its reports have everything\n%s", what, name, trace)

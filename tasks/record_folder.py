@@ -14,26 +14,28 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from pivotrl_core.errors import DataError
-from tasks.locked import LOCK_NAME, parse_lock
+from tasks.dvc_lock import LOCK_NAME, parse_lock
+from tasks.records import commits_named
 from tasks.repository import RECORDED, RUN_REFS, Repository
 from tasks.settings import dvc_cache
 
 FOLDERS = ("reports", "data")
 TABLES = ("items.parquet", "episodes.parquet", "turns.parquet")
 EVALUATE = "reports/evaluate/"
+COMPARISON = "reports/compare/report.json"
 
 
 def resolve(root: Path, name: str) -> str:
-    """The commit of a run id or of any revision.
+    """The commit of a run id, of any revision, or of an MLflow run id.
 
     Raises:
-        DataError: it names neither.
+        DataError: it names none of them.
     """
-    repository = Repository(root)
-    commit = repository.resolve(f"{RUN_REFS}{name}") or repository.resolve(name)
+    commit = next(commits_named(Repository(root), name), None)
     if commit is None:
         raise DataError(
-            f"{name}: no arm of this checkout, no run id and no commit; `git for-each-ref {RUN_REFS}` lists runs"
+            f"{name}: no arm of this checkout, no run id, no commit and no MLflow run id; "
+            f"`git for-each-ref {RUN_REFS}` lists runs"
         )
     return commit
 
@@ -46,8 +48,8 @@ def materialised(root: Path, commit: str) -> Iterator[Path]:
         DataError: the commit holds no comparison.
     """
     repository = Repository(root)
-    if repository.read(commit, "reports/compare/report.json") is None:
-        raise DataError(f"{commit}: no reports/compare/report.json; a finished run's record has one (see its run ref)")
+    if repository.read(commit, COMPARISON) is None:
+        raise DataError(f"{commit}: no {COMPARISON}; a finished run's record has one (see its run ref)")
     with tempfile.TemporaryDirectory(prefix="pivotrl-compare-") as name:
         folder = Path(name)
         reports = [p for p in repository.list_files(commit, FOLDERS) if PurePosixPath(p).suffix in (".json", ".jsonl")]

@@ -80,6 +80,22 @@ def parse_lock(text: str) -> dict[str, LockedStage]:
     return {str(name): _locked_stage(entry) for name, entry in (value.get("stages") or {}).items()}
 
 
+def parse_pointer(text: str, name: str) -> LockedStage:
+    """A `.dvc` file, which names data that no stage makes, as a stage without a command.
+
+    Raises:
+        LockFileError: It is not readable; `name` says which.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        value = YAML(typ="safe", pure=True).load(text)
+        return LockedStage("", outs=_hashes(value.get("outs") or []))
+    except (YAMLError, AttributeError, KeyError, TypeError) as error:
+        raise LockFileError(f"{name}: not as DVC writes it ({error}); correct or remove it") from error
+
+
 def _locked_stage(entry: Mapping[str, Any]) -> LockedStage:
     params = {f"{file}:{key}": v for file, values in (entry.get("params") or {}).items() for key, v in values.items()}
     command = entry.get("cmd", "")

@@ -30,7 +30,7 @@ class Input:
     context: str = "training"
 
 
-class Recorder:
+class ChildRun:
     """Logs into one run. Not for several threads at once."""
 
     def __init__(self, client: Any, run_id: str, flush_seconds: float = 2.0) -> None:

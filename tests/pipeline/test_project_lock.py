@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 from pivotrl_core.files import read_json, write_json
-from tasks.lock import LockedError, hold_lock, read_holder
-from tasks.tracking.liveness import current_owner, process_is_alive
+from tasks.processes import this_process
+from tasks.project_lock import LockedError, hold_lock, read_holder
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = (
-    "import sys, time; from pathlib import Path; from tasks.lock import hold_lock\n"
+    "import sys, time; from pathlib import Path; from tasks.project_lock import hold_lock\n"
     "with hold_lock(Path(sys.argv[1]), sys.argv[2]):\n"
     "    print('held', flush=True); time.sleep(float(sys.argv[3]))\n"
 )
@@ -88,7 +88,7 @@ def test_a_lock_of_another_host_is_never_broken(tmp_path: Path) -> None:
 def test_two_processes_never_hold_it_at_once(tmp_path: Path) -> None:
     path, log = tmp_path / "lock", tmp_path / "log"
     program = (
-        "import sys, time; from pathlib import Path; from tasks.lock import hold_lock\n"
+        "import sys, time; from pathlib import Path; from tasks.project_lock import hold_lock\n"
         "for n in range(5):\n"
         "    with hold_lock(Path(sys.argv[1]), sys.argv[2], say=lambda _: None), open(sys.argv[3], 'a') as f:\n"
         "        f.write('in\\n'); f.flush(); time.sleep(0.02); f.write('out\\n'); f.flush()\n"
@@ -105,11 +105,11 @@ def test_a_clock_that_is_set_while_the_holder_runs_frees_nothing(
 ) -> None:
     path = tmp_path / "lock"
     with hold_lock(path, "run-one"):
-        owner, booted = current_owner(), psutil.boot_time()
+        owner, booted = this_process(), psutil.boot_time()
         monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted + 60.0)
         with pytest.raises(LockedError, match="run-one"), hold_lock(path, "run-two", wait=0):
             pass
-        assert process_is_alive(owner)
+        assert not owner.is_dead()
 
 
 def test_the_lock_of_before_a_restart_of_the_machine_is_broken(tmp_path: Path) -> None:
