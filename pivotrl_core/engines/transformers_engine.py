@@ -22,7 +22,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from pivotrl_core import attention, seeding
+from pivotrl_core import attention, lanes, seeding
 from pivotrl_core.engines.adapters import inner_model, merged_adapters
 from pivotrl_core.engines.branches import Attending, Branches, Own, Stems, StemWriter, branch_attention
 from pivotrl_core.engines.protocol import (
@@ -42,11 +42,10 @@ from pivotrl_core.lanes import ONE_LANE, Lanes
 from pivotrl_core.seeding import generator
 from pivotrl_core.types import content_id
 
-OWN_CODE = ("transformers_engine", "branches", "adapters", "model", "stems")
+OWN_CODE = ("transformers_engine", "branches", "adapters", "model", "protocol", "sharing", "stems")
 CODE = (
     *(Path(__file__).with_name(f"{name}.py") for name in OWN_CODE),
-    Path(attention.__file__),
-    Path(seeding.__file__),
+    *(Path(str(one.__file__)) for one in (attention, lanes, seeding)),
 )
 CACHED = 2**19  # numbers of a block of logits: 2 MiB in fp32, about what a CPU's core keeps at hand
 COMPACT_BELOW = 0.75  # share of live lines under which finished ones are taken out of the batch
