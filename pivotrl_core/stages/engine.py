@@ -23,6 +23,7 @@ from pivotrl_core.engines.vllm_server import Serving
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import read_json
 from pivotrl_core.stages.context import BASE, StageContext
+from pivotrl_core.stages.models import policy_path
 
 
 def samples_elsewhere(context: StageContext, stage: SamplingStage) -> bool:
@@ -53,7 +54,7 @@ def server_engine(
         EngineError, TemporaryError: a server cannot be started or reached.
     """
     settings = context.config.engine
-    folder, base = context.path(policy), context.path(BASE)
+    folder, base = policy_path(context, policy), policy_path(context, BASE)
     adapter = FixedAdapter(folder) if (folder / ADAPTER).exists() else None
     model = resolve_folder(folder if adapter is None else base)
     if isinstance(settings, OpenAIEngineConfig):
@@ -88,8 +89,8 @@ def following_engine(
     """
     settings = context.config.engine
     assert isinstance(settings, VLLMEngineConfig)
-    own = context.path(start)
-    whole = context.path(BASE) if weights.lora_rank or (own / ADAPTER).exists() else own
+    own = policy_path(context, start)
+    whole = policy_path(context, BASE) if weights.lora_rank or (own / ADAPTER).exists() else own
     with _vllm(context, settings, resolve_folder(whole), renderer, weights) as engine:
         yield engine
 

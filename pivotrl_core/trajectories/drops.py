@@ -138,5 +138,6 @@ class DropReport:
             listed = "`pivotrl inspect FILE` lists all of a file" + (f", and {table} has all of them" if table else "")
             raise TooManyDropsError(
                 f"{len(self.unusable)} of {self.read} rows are unusable ({self.share:.1%}), the limit is "
-                f"{max_share:.1%}; dropped by reason: {self.by_reason()}. Mend the rows or raise data.max_drop_share; {listed}. The first ones:\n{first}"
+                f"{max_share:.1%}; dropped by reason: {self.by_reason()}. Mend the rows or raise data.max_drop_share; "
+                f"{listed}. The first ones:\n{first}"
             )

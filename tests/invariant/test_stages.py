@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from pivotrl_core.stages.select import run_select
 from pivotrl_core.stages.train import run_train
 from pivotrl_core.stages.warmup import run_warmup
 from tasks.report.definitions import SECTIONS
+from tasks.sources import model_identity
 from tests.toy_training import pull_toys, toy_trajectories
 
 pytestmark = pytest.mark.usefixtures("deterministic")
@@ -303,14 +306,23 @@ def test_a_killed_stage_carries_on_to_the_same_files(
 
 
 def test_without_warm_up_the_base_policy_is_a_pointer(tiny_llama: Path, tmp_path: Path) -> None:
-    config = configuration(tiny_llama, warmup={"epochs": 0})
+    config = configuration(Path("mine"), warmup={"epochs": 0})
     pull_toys(tmp_path, toy_trajectories(20))
-    context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache", tmp_path)
-    write_json(tmp_path / "data/pulled/model.json", {"kind": "folder", "path": str(tiny_llama), "digest": "d1"})
-    run_warmup(context)
-    assert [path.name for path in (tmp_path / "models/base").iterdir()] == ["policy.json"]
+    pointers = []
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "mine").symlink_to(tiny_llama)
+        context = replace(
+            StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache", tmp_path),
+            checkout=tmp_path / place,
+        )
+        write_json(tmp_path / "data/pulled/model.json", model_identity(config.model, tmp_path / place))
+        run_warmup(context)
+        assert [path.name for path in (tmp_path / "models/base").iterdir()] == ["policy.json"]
+        pointers.append((tmp_path / "models/base/policy.json").read_bytes())
+    assert pointers[0] == pointers[1]  # so that a reproduction in another clone can come out equal
     # Another model in the same folder is another pointer: what depends on models/base must not be taken for current.
-    assert read_json(tmp_path / "models/base/policy.json")["digest"] == "d1"
+    assert json.loads(pointers[0])["digest"] == model_identity(configuration(tiny_llama).model, tmp_path)["digest"]
     run_candidates(context)
     run_profile(context, "base", "models/base")
     run_select(context, "sft", "sft", "base")

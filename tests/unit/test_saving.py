@@ -15,7 +15,7 @@ import torch
 
 from pivotrl_core.config.arms import FullParameters, LoRA, Parameters
 from pivotrl_core.config.stages import ComputeConfig
-from pivotrl_core.engines.model import Policy, load_policy
+from pivotrl_core.engines.model import Policy, follow_path, load_policy
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, write_json
 from pivotrl_core.training.policy import TrainablePolicy
@@ -150,8 +150,10 @@ def test_a_merged_model_keeps_the_dtype_it_computes_in(tiny_llama: Path, tmp_pat
 
 
 def test_a_pointer_leads_to_the_model_it_names(tiny_llama: Path, tmp_path: Path) -> None:
-    write_json(tmp_path / "base" / "policy.json", {"path": str(tiny_llama)})
-    loaded = load_policy(tmp_path / "base", tmp_path / "base", COMPUTE)
+    (tmp_path / "mine").symlink_to(tiny_llama)
+    write_json(tmp_path / "base" / "policy.json", {"kind": "folder", "path": "mine"})
+    place = follow_path(tmp_path / "base", tmp_path)
+    loaded = load_policy(place, place, COMPUTE)
     assert torch.equal(logits(loaded.model), logits(load_policy(tiny_llama, tiny_llama, COMPUTE).model))
     with pytest.raises(ConfigError, match=r"config\.json is missing"):
         load_policy(tmp_path / "nowhere", tmp_path / "nowhere", COMPUTE)

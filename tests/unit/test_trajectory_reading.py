@@ -337,7 +337,9 @@ def test_exports_that_grow_bring_every_earlier_row_again_and_are_not_refused_for
     report = load_trajectories(trajectory_files(tmp_path), max_drop_share=0.0).report
     assert (report.read, report.kept, report.by_reason(), report.share) == (15, 5, {"duplicate_content": 10}, 0.0)
     (tmp_path / "night-5.jsonl").write_text("{")
-    with pytest.raises(TooManyDropsError, match=r"1 of 16 rows are unusable \(6.2%\)(.|\n)*night-5.jsonl:1: broken_json"):
+    with pytest.raises(
+        TooManyDropsError, match=r"1 of 16 rows are unusable \(6.2%\)(.|\n)*night-5.jsonl:1: broken_json"
+    ):
         load_trajectories(trajectory_files(tmp_path), max_drop_share=0.06)
 
 
