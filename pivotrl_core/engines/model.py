@@ -7,6 +7,7 @@ A pointer holds what the configuration says and no place on this machine: pointe
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,14 @@ def resolve_folder(folder: Path, files: Sequence[str] = MODEL_FILES) -> Path:
         return folder
     named = read_json(pointer)
     return HubRepository("model", named["repo"], named["revision"]).download(files)
+
+
+def context_tokens(config: Any) -> int:
+    """Longest context that a model was made for; as good as none where its config names none.
+
+    Models that also see keep what concerns text in a config of its own, some families have names of their own for it.
+    """
+    return int(getattr(config.get_text_config(), "max_position_embeddings", None) or sys.maxsize)
 
 
 def load_policy(folder: Path, base: Path, compute: ComputeConfig) -> Policy:

@@ -8,7 +8,6 @@ same machine with the same number of threads.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -25,6 +24,7 @@ from torch import Tensor
 from pivotrl_core import attention, lanes, seeding
 from pivotrl_core.engines.adapters import inner_model, merged_adapters
 from pivotrl_core.engines.branches import Attending, Branches, Own, Stems, StemWriter, branch_attention
+from pivotrl_core.engines.model import context_tokens
 from pivotrl_core.engines.protocol import (
     ChatSession,
     FinishReason,
@@ -86,7 +86,7 @@ class TransformersEngine:
         versions = [code_digest(*self.code), torch.__version__, transformers.__version__]
         self.version = content_id([*versions, max_rows, lanes.parts])
         self.count = TokenCount()
-        self.context_tokens = int(getattr(self.model.config, "max_position_embeddings", None) or sys.maxsize)
+        self.context_tokens = context_tokens(self.model.config)
         self.fit()
 
     def fit(self) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from pivotrl_core.config.inputs import BundledModel, FolderModel, HubModel
 from pivotrl_core.engines.hub import MODEL_FILES, HubRepository, is_commit
-from pivotrl_core.engines.model import ADAPTER, follow_path, resolve_folder
+from pivotrl_core.engines.model import ADAPTER, follow_path
 from pivotrl_core.files import file_digest, read_json
 from pivotrl_core.stages.context import PULLED, StageContext
 from pivotrl_core.types import content_id
+
+_SUFFIXES = tuple(pattern.removeprefix("*") for pattern in MODEL_FILES)
 
 
 def source_model(context: StageContext, files: Sequence[str] = MODEL_FILES) -> Path:
@@ -49,12 +51,10 @@ def _pulled_revision(context: StageContext, model: HubModel) -> str:
 
 
 def policy_digest(folder: Path, base: Path) -> str:
-    """Identifies a policy's weights and tokenizer by the bytes of its files (and of the base that an adapter needs)."""
+    """Identifies a policy's weights and tokenizer by the bytes of its files (and of the base that an adapter needs).
+
+    A pointer to a commit of the hub says which bytes these are: nothing has to be downloaded.
+    """
     folders = [folder, base] if (folder / ADAPTER).exists() else [folder]
-    files = [
-        path
-        for one in map(resolve_folder, folders)
-        for path in sorted(one.iterdir())
-        if path.suffix in (".json", ".safetensors", ".jinja", ".txt", ".model")
-    ]
+    files = [path for one in folders for path in sorted(one.iterdir()) if path.suffix in _SUFFIXES]
     return content_id([[path.name, file_digest(path)] for path in files])

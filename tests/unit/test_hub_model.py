@@ -19,7 +19,7 @@ from pivotrl_core.errors import EXIT_CONFIG, EXIT_TEMPORARY, ConfigError, Tempor
 from pivotrl_core.files import read_json, write_json
 from pivotrl_core.stages.candidates import run_candidates
 from pivotrl_core.stages.context import StageContext
-from pivotrl_core.stages.models import source_model
+from pivotrl_core.stages.models import policy_digest, source_model
 from pivotrl_core.stages.warmup import run_warmup
 from tasks.pull.retry import retry
 from tasks.sources import pull_inputs
@@ -108,6 +108,7 @@ def test_no_weights_are_downloaded_before_a_stage_computes_with_them(
     write_json(tmp_path / "params.yaml", context.config.model_dump(mode="json"))
     (tmp_path / "dvc.yaml").touch()
     assert "state_tokens" in inspect_text(tmp_path / "data/pulled/train", as_json=True)
+    assert policy_digest(tmp_path / "models/base", tmp_path / "models/base")  # the commit says it
     assert hub.patterns == [TOKENIZER_FILES] * 3
     load_policy(tmp_path / "models/base", tmp_path / "models/base", COMPUTE)
     assert hub.patterns[3:] == [MODEL_FILES]
