@@ -23,7 +23,7 @@ MODEL_FILES = (*TOKENIZER_FILES, "*.safetensors")
 _NOT_READ = ("*/*", "consolidated*")  # folders, and weights as their authors' own programs name them
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAMES = {"model": "hub model", "dataset": "hub data set"}
-_SECTIONS = {"model": "model", "dataset": "hub"}
+_SECTIONS = {"model": "model", "dataset": "source"}
 
 
 def is_commit(revision: str) -> bool:

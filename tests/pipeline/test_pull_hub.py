@@ -156,7 +156,9 @@ def test_of_a_model_only_what_is_read_is_downloaded(hub, tmp_path):
 
 def test_an_unknown_revision_is_a_configuration_error(hub, tmp_path):
     said = pull_in_process("no-such-branch", tmp_path, HF_ENDPOINT=hub)
-    assert said.startswith("ConfigError hub data set team/data at no-such-branch: not found; check hub.repo")
+    assert said.startswith(
+        "ConfigError hub data set team/data at no-such-branch: not found; check source.repo and source.revision;"
+    )
 
 
 def test_patterns_decide_also_where_the_cache_and_the_last_pull_hold_more(hub, tmp_path):
