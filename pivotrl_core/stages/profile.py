@@ -21,7 +21,8 @@ from pivotrl_core.stages.engine import engine_kind, samples_elsewhere, server_en
 from pivotrl_core.stages.models import policy_digest, policy_path
 from pivotrl_core.stages.rules import check_domains, curtailment
 from pivotrl_core.stages.verification import configured_verifier
-from pivotrl_core.types import Candidate, Split, content_id
+from pivotrl_core.types import Candidate, Split, Verdict, content_id
+from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
 
 def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
@@ -101,10 +102,23 @@ def write_profile_of(
         out / "report.json", "profile", _metrics(rows, groups, cost), candidates=len(candidates),
         kinds=_kinds(candidates), dtype=compute_dtype(context.config.compute), engine=engine_kind(context, stage),
     )  # fmt: skip
+    _warn_of_other_format(context, [rollout.verdict for group in groups for rollout in group])
     print(f"blocks: {cost.computed_blocks} computed, {cost.stored_blocks} found stored", flush=True)
     if cost.topped_up:
         print(f"{cost.topped_up} candidates had samples and drew more, for profile.decides_for", flush=True)
     return cost
+
+
+def _warn_of_other_format(context: StageContext, verdicts: Sequence[Verdict]) -> None:
+    other = sum(verdict.components.get("error") == OTHER_FORMAT for verdict in verdicts)
+    if other:
+        asked = context.config.data.tool_format
+        written = "hermes" if asked == "compact" else "compact"
+        print(
+            f"{other} of {len(verdicts)} samples call tools in the format '{written}' and count as failures: "
+            f"data.tool_format is '{asked}'",
+            flush=True,
+        )
 
 
 def _row(profiler: Profiler, candidate: Candidate, group: Sequence[Rollout]) -> ProfileRow:
