@@ -200,8 +200,3 @@ def _pool_row(row: dict[str, Json]) -> PoolRow:
     statistics = (int(row["planned"]), int(row["k"]), int(row["successes"]), float(row["mu"]), float(row["sigma2"]))
     found = tuple(tuple(int(token) for token in ids) for ids in row["found"])
     return PoolRow(candidate_from_columns(row), *statistics, found)
-
-
-def read_drops(path: Path) -> pd.DataFrame:
-    """Read a `drops.parquet` with the columns of `DROP_SCHEMA`."""
-    return read_table(path, "drops")

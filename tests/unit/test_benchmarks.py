@@ -11,7 +11,6 @@ import pytest
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation import benchmarks
 from pivotrl_core.evaluation.benchmarks.registry import BENCHMARKS, get_benchmark
-from pivotrl_core.evaluation.benchmarks.wmt24pp import corpus_chrf
 from pivotrl_core.evaluation.code_execution import NO_RESULT, close, run_function, run_program
 from pivotrl_core.evaluation.extraction import choice_letter, code_blocks, first_line, last_boxed
 from pivotrl_core.evaluation.protocol import Item
@@ -177,12 +176,6 @@ def test_a_benchmark_is_found_by_its_short_name_and_an_unknown_one_is_a_config_e
     assert get_benchmark("ifbench") is get_benchmark("ifbench-embedded")
     with pytest.raises(ConfigError, match="ifbench-embedded"):
         get_benchmark("nothing")
-
-
-def test_corpus_chrf_is_one_for_the_references() -> None:
-    items = BENCHMARKS["wmt24pp-embedded"].items()
-    assert corpus_chrf(items, [item.content["reference"] for item in items]) == pytest.approx(1.0)
-    assert corpus_chrf(items, [""] * len(items)) == 0.0
 
 
 def test_without_a_sandbox_code_benchmarks_are_skipped_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

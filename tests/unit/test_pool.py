@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 from pivotrl_core.errors import NoPivotsError
-from pivotrl_core.pivots.pool import build_pool, read_drops, read_pool, write_pool
+from pivotrl_core.pivots.pool import build_pool, read_pool, write_pool
 from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
 from pivotrl_core.pivots.profiling import Rollout, distinct_successes
 from pivotrl_core.pivots.selection import AllTurns, Pivots
+from pivotrl_core.pivots.tables import read_table
 from pivotrl_core.types import Candidate, Message, Role, Split, ToolCall, Verdict
 from pivotrl_core.verifiers.parsing import parse_action
 from pivotrl_core.verifiers.tool_call import ToolCallVerifier
@@ -82,7 +83,7 @@ def test_every_candidate_is_in_the_pool_or_in_the_drop_report(profile: pd.DataFr
     assert [(row.k, row.successes, row.mu, row.sigma2) for row in rows] == [(4, 1, 0.25, 0.1875), (4, 2, 0.5, 0.25)]
     assert [row.found for row in rows] == [((1, 7), (1, 8)), ((2, 7), (2, 8))]
     assert not any(row.censored for row in rows)
-    drops = read_drops(tmp_path / "drops.parquet")
+    drops = read_table(tmp_path / "drops.parquet", "drops")
     assert len(rows) + len(drops) == len(everything)
     assert set(drops["candidate_id"]) | {row.candidate.id for row in rows} == {one.id for one in everything}
 
