@@ -9,18 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pivotrl_core.evaluation.comparison import BASE, OOD_MEAN
+from pivotrl_core.evaluation.costs import COST_LABELS
 from pivotrl_core.evaluation.scorecard import benchmark_of, is_in_domain, order_of
 from pivotrl_core.evaluation.verdict import in_domain_metrics, metric_label, paired_row, verdict
 from pivotrl_core.types import Json
 
-COST_LABELS = {
-    "rollout_turns": "cost: rollout turns",
-    "profiling_turns": "  of them profiling",
-    "start_turns": "  of them for the start policy",
-    "generated_tokens": "cost: generated tokens",
-    "prefilled_tokens": "cost: prefilled tokens",
-    "trained_tokens": "cost: trained tokens",
-}
 LEGEND = (
     "mean (95 % interval). Against base, paired: + above, - below, ~ no difference shown. Shares in %. "
     "Cost: one seed, profiling counted."
