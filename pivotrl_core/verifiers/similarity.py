@@ -30,6 +30,7 @@ _DATED: Mapping[str, Callable[[str, str], bool]] = {
     "date": same_day, "date-time": same_instant, "time": same_time,
 }  # fmt: skip
 _CASELESS_FORMATS = ("email", "idn-email", "hostname", "uuid")
+_UNSEEN = "\u115f\u1160\u2800\u3164\uffa0"  # letters and a sign that look like a space: fillers, an empty cell
 _IDENTIFYING = ("enum", "const", "pattern", "format")
 
 
@@ -83,5 +84,5 @@ def _numbers(text: str) -> list[str]:
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing in `text` can be seen: white space, control and format characters only."""
-    return all(unicodedata.category(character)[0] in "ZC" for character in text)
+    """Whether nothing in `text` can be seen: white space, control and format characters, marks without a letter."""
+    return all(unicodedata.category(character)[0] in "ZCM" or character in _UNSEEN for character in text)

@@ -69,6 +69,7 @@ def test_a_failed_compact_call_is_an_error(text: str, error: str) -> None:
         ("Write to a@b.c please.", "Write to a@b.c please.", ""),
         ("<think>hm</think>\n\nWhich order?", "Which order?", "hm"),
         ("hm</think>Which order?", "Which order?", "hm"),
+        ("<think>hm</think>\n<think>well</think> \n<think></think>Which order?", "Which order?", "hm\nwell"),
         ("", "", ""),
     ],
 )
