@@ -37,8 +37,8 @@ _IDENTIFYING = ("enum", "const", "pattern", "format")
 def text_similarity(expected: str, actual: str) -> float:
     """Similarity of two free texts in [0, 1], symmetric: 1 - insertions and deletions / total length, in any case.
 
-    Texts whose numbers differ, or stand in another order, have similarity 0: one digit is the difference between two
-    orders, and 'from 3 to 5' is not 'from 5 to 3'.
+    Texts whose numbers differ, in their sign too, or stand in another order, have similarity 0: one digit is the
+    difference between two orders, and 'from 3 to 5' is not 'from 5 to 3'.
     """
     first, second = _words(expected), _words(actual)
     if first == second:
@@ -80,7 +80,8 @@ def _words(text: str) -> str:
 
 
 def _numbers(text: str) -> list[str]:
-    return re.findall(r"\d+", text)
+    """Runs of digits in order, each with a minus that belongs to it: `-5`, but not `2026-05`."""
+    return [found.replace("\u2212", "-") for found in re.findall(r"(?:(?<!\w)[-\u2212])?\d+", text)]
 
 
 def is_blank(text: str) -> bool:
