@@ -125,6 +125,14 @@ def compare(a: str, b: str) -> None:
 
 
 @app.command()
+def export(pool: Path, out: Path, as_json: AsJson = False) -> None:
+    """Write a pool as NeMo Gym pivot rows. Example: pivotrl export data/pools/pivotrl pivots.jsonl."""
+    from flows.exporting import export_text
+
+    _print(export_text(pool, out, as_json))
+
+
+@app.command()
 def reproduce(
     name: str, remote: Annotated[str, typer.Option(help="folder or URL of the DVC remote with the data")] = ""
 ) -> None:

@@ -107,11 +107,13 @@ def _files(place: Path) -> tuple[list[Path], list[Path]]:
 def _renderer(root: Path, config: Config) -> ChatRenderer:
     from transformers import AutoTokenizer
 
+    from pivotrl_core.engines.hub import TOKENIZER_FILES
     from pivotrl_core.stages.context import StageContext
     from pivotrl_core.stages.models import source_model
 
     state = find_state(root)
-    folder = source_model(StageContext(config, root, state.scratch, state.store, state.models, root))
+    context = StageContext(config, root, state.scratch, state.store, state.models, root)
+    folder = source_model(context, TOKENIZER_FILES)
     return ChatRenderer(AutoTokenizer.from_pretrained(folder, local_files_only=True), config.data.tool_format)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from pivotrl_core.config.base import BASE_POLICY
 from pivotrl_core.config.graph import load_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.evaluation.scorecard import is_in_domain
@@ -26,7 +27,7 @@ from pivotrl_core.types import canonical_json
 from tasks.dvc_lock import LOCK_NAME, read_lock
 
 STARTS = "last-good"
-BASE = "models/base"
+BASE = BASE_POLICY
 _INDEX = "last-good.json"
 
 

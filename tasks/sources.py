@@ -30,6 +30,7 @@ from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.hub import HubRepository
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, write_json
+from pivotrl_core.stages.context import PULLED
 from pivotrl_core.types import Split, content_id
 from tasks import pull as pulling
 from tasks.pull.manifest import Manifest, PullSplit
@@ -38,7 +39,6 @@ from tasks.pull.retry import retry
 
 log = logging.getLogger(__name__)
 
-PULLED = Path("data") / "pulled"
 _WARMUP = "warmup/"
 
 

@@ -15,14 +15,13 @@ from pathlib import Path
 
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_json, write_text
+from pivotrl_core.stages.context import PULLED
 from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.processes import this_process
 from tasks.project_lock import read_holder
 from tasks.provenance import Snapshot
 from tasks.repository import GitError, Repository
 from tasks.settings import State, dvc_cache
-
-PULLED = Path("data") / "pulled"
 
 
 @contextmanager

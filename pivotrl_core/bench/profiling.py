@@ -1,4 +1,4 @@
-"""`pivotrl bench profile`: K samples at the turns of long conversations, beside transformers' `generate` and vLLM.
+"""`pivotrl bench profile`: K samples at the turns of long conversations, beside transformers' `generate`.
 
 And the whole of the embedded domain's profile, alone: what a candidate costs, and which share each part takes.
 """
@@ -19,7 +19,7 @@ from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import Request, SamplingConfig
 from pivotrl_core.errors import MeasurementError
 
-NO_VLLM = "there is no engine for vLLM yet"
+NO_VLLM = "not measured: stages sample through it (engine.kind: vllm), this bench does not"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from pivotrl_core.bench.measuring import Answer
 from pivotrl_core.config.arms import FullParameters, GRPOTrain
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.model import prepare_torch
+from pivotrl_core.engines.sharing import head_weight
 from pivotrl_core.grpo.advantages import group_advantages
 from pivotrl_core.grpo.logprobs import token_logprobs_and_entropy
 from pivotrl_core.grpo.loss import ClipConfig, policy_loss
@@ -172,7 +173,7 @@ class PaddedStep(_OursWork):
         hidden_NLD = model.model(input_ids=ids_NL[:, :-1], use_cache=False).last_hidden_state
         hidden_SD = hidden_NLD[:, state - 1 :].flatten(0, 1)
         targets_NT = ids_NL[:, state:]
-        scores = token_logprobs_and_entropy(hidden_SD, model.lm_head.weight, targets_NT.flatten())
+        scores = token_logprobs_and_entropy(hidden_SD, head_weight(model), targets_NT.flatten())
         return scores.logprobs_S.view(targets_NT.shape)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from pivotrl_core.config.base import Count, PositiveInt, Probability, Section
+from pivotrl_core.config.base import BASE_POLICY, Count, PositiveInt, Probability, Section
 
 SamplingStage = Literal["profile", "train", "evaluate"]
 STAGES: tuple[SamplingStage, ...] = ("profile", "train", "evaluate")
@@ -68,7 +68,7 @@ class OpenAIEngineConfig(ServerConfig):
     )
     model: str = Field(min_length=1, description="name of the model at the servers")
     serves: str = Field(
-        "models/base",
+        BASE_POLICY,
         description="folder of the policy that they serve, as in graph.yaml (models/base, models/ARM/SEED): a stage "
         "that samples from another policy is refused",
     )

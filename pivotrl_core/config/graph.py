@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pivotrl_core.config.arms import Arm, GRPOTrain
+from pivotrl_core.config.base import BASE_POLICY
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_text
@@ -20,7 +21,7 @@ HEADER = "# Generated from params.yaml (arms, seeds) by `pivotrl graph`. dvc.yam
 
 def policy_folder(arm: str, seed: int) -> str:
     """Where an arm's policy lies, relative to the checkout."""
-    return "models/base" if arm == "base" else f"models/{arm}/{seed}"
+    return BASE_POLICY if arm == "base" else f"models/{arm}/{seed}"
 
 
 def profile_key(start: str, seed: int) -> str:

@@ -75,7 +75,9 @@ TrajectorySource = Annotated[EmbeddedSource | FolderSource | S3Source | HubSourc
 class DataConfig(Section):
     """How trajectories are read: what is too long, how many drops are too many, how they are split."""
 
-    max_drop_share: Probability = 0.2
+    max_drop_share: Probability = Field(
+        0.2, description="of the rows read; rows equal to one that is kept do not count"
+    )
     max_argument_bytes: PositiveInt = 1_000_000
     max_state_tokens: PositiveInt = 1536
     max_action_tokens: PositiveInt = 128

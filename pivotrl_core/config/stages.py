@@ -158,6 +158,8 @@ class ProfileConfig(Section):
         return self
 
 
+EMBEDDED = "-embedded"
+"""Ends the names of benchmarks in reports: their items are the project's own."""
 BENCHMARKS = ("ifbench", "aime25", "math500", "livecodebench", "scicode", "mmlu-pro", "mmlu-prox", "wmt24pp")
 
 
@@ -176,7 +178,7 @@ class EvaluateConfig(Section):
     @field_validator("benchmarks")
     @classmethod
     def _are_known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        unknown = [name for name in names if name.removesuffix("-embedded") not in BENCHMARKS]
+        unknown = [name for name in names if name.removesuffix(EMBEDDED) not in BENCHMARKS]
         if unknown:
             raise ValueError(f"no benchmark is called {', '.join(unknown)}; known: {', '.join(BENCHMARKS)}")
         return names

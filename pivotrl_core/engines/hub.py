@@ -17,9 +17,13 @@ from typing import Literal
 
 from pivotrl_core.errors import ConfigError, TemporaryError
 
+TOKENIZER_FILES = ("*.json", "*.jinja", "*.txt", "*.model")
+MODEL_FILES = (*TOKENIZER_FILES, "*.safetensors")
+"""What is read of a model's repository, which may hold the same weights several times over, in other formats."""
+_NOT_READ = ("*/*", "consolidated*")  # folders, and weights as their authors' own programs name them
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAMES = {"model": "hub model", "dataset": "hub data set"}
-_SECTIONS = {"model": "model", "dataset": "hub"}
+_SECTIONS = {"model": "model", "dataset": "source"}
 
 
 def is_commit(revision: str) -> bool:
@@ -59,8 +63,8 @@ class HubRepository:
             raise ConfigError(f"{self}: the revision names no commit; give a commit")
         return info.sha
 
-    def download(self, patterns: Sequence[str] | None = None) -> Path:
-        """The folder, in the hub's cache, of all files or of those that match a pattern.
+    def download(self, patterns: Sequence[str]) -> Path:
+        """The folder, in the hub's cache, of the files that match a pattern; of a model, of those beside its config.
 
         Raises:
             ConfigError: there is no such repository or revision, or the hub is switched off and the cache lacks it.
@@ -73,7 +77,8 @@ class HubRepository:
                 self.name,
                 repo_type=self.kind,
                 revision=self.revision,
-                allow_patterns=None if patterns is None else list(patterns),
+                allow_patterns=list(patterns),
+                ignore_patterns=list(_NOT_READ) if self.kind == "model" else None,
                 endpoint=os.environ.get("HF_ENDPOINT"),
             )
         return Path(str(folder))

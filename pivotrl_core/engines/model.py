@@ -2,16 +2,19 @@
 
 A policy folder is one of three: a whole model (`config.json`), an adapter (`adapter_config.json`, relative to the base
 policy), or a pointer (`policy.json`) to a model elsewhere, so that a large model that needs no warm-up is not copied.
+A pointer holds what the configuration says and no place on this machine: pointers of two checkouts are equal bytes.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pivotrl_core.config.stages import ComputeConfig
-from pivotrl_core.engines.hub import HubRepository
+from pivotrl_core.engines.hub import MODEL_FILES, TOKENIZER_FILES, HubRepository
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import read_json
 
@@ -64,8 +67,24 @@ def torch_dtype(compute: ComputeConfig) -> torch.dtype:
     return {"bfloat16": torch.bfloat16, "float32": torch.float32}[compute_dtype(compute)]
 
 
-def resolve_folder(folder: Path) -> Path:
-    """Follow a pointer folder to the model it names: a folder, or a revision in the hub's own cache.
+def follow_path(folder: Path, checkout: Path) -> Path:
+    """Follow a pointer folder to the model folder it names; any other folder is the answer itself.
+
+    Args:
+        folder: of a policy.
+        checkout: what a relative path is relative to.
+    """
+    pointer = folder / POINTER
+    named = read_json(pointer) if pointer.exists() else {}
+    return checkout / Path(named["path"]).expanduser() if "path" in named else folder
+
+
+def resolve_folder(folder: Path, files: Sequence[str] = MODEL_FILES) -> Path:
+    """Follow a pointer folder to the revision it names, in the hub's own cache; any other folder is the answer itself.
+
+    Args:
+        folder: of a policy.
+        files: patterns of those that must be there.
 
     Raises:
         ConfigError: the hub has no such model.
@@ -75,9 +94,15 @@ def resolve_folder(folder: Path) -> Path:
     if not pointer.exists():
         return folder
     named = read_json(pointer)
-    if "path" in named:
-        return Path(named["path"])
-    return HubRepository("model", named["repo"], named["revision"]).download()
+    return HubRepository("model", named["repo"], named["revision"]).download(files)
+
+
+def context_tokens(config: Any) -> int:
+    """Longest context that a model was made for; as good as none where its config names none.
+
+    Models that also see keep what concerns text in a config of its own, some families have names of their own for it.
+    """
+    return int(getattr(config.get_text_config(), "max_position_embeddings", None) or sys.maxsize)
 
 
 def load_policy(folder: Path, base: Path, compute: ComputeConfig) -> Policy:
@@ -94,7 +119,7 @@ def load_tokenizer(folder: Path, base: Path) -> PreTrainedTokenizerBase:
     """The tokenizer of the policy in `folder`, without its model."""
     from transformers import AutoTokenizer
 
-    place = resolve_folder(base if (folder / ADAPTER).exists() else folder)
+    place = resolve_folder(base if (folder / ADAPTER).exists() else folder, TOKENIZER_FILES)
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, local_files_only=True)
     return tokenizer
 
@@ -105,6 +130,8 @@ def load_model(folder: Path, compute: ComputeConfig) -> Policy:
 
     if not (folder / "config.json").exists():
         raise ConfigError(f"{folder}: no Hugging Face model here (config.json is missing); name a model folder")
+    if not any(folder.glob("*.safetensors")):
+        raise ConfigError(f"{folder}: no safetensors file here, and weights are read from no other; convert the model")
     model = AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch_dtype(compute), local_files_only=True, use_safetensors=True
     )

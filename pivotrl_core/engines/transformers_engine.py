@@ -8,7 +8,6 @@ same machine with the same number of threads.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -22,9 +21,10 @@ import torch
 import transformers
 from torch import Tensor
 
-from pivotrl_core import attention, seeding
+from pivotrl_core import attention, lanes, seeding
 from pivotrl_core.engines.adapters import inner_model, merged_adapters
 from pivotrl_core.engines.branches import Attending, Branches, Own, Stems, StemWriter, branch_attention
+from pivotrl_core.engines.model import context_tokens
 from pivotrl_core.engines.protocol import (
     ChatSession,
     FinishReason,
@@ -42,11 +42,10 @@ from pivotrl_core.lanes import ONE_LANE, Lanes
 from pivotrl_core.seeding import generator
 from pivotrl_core.types import content_id
 
-OWN_CODE = ("transformers_engine", "branches", "adapters", "model", "stems")
+OWN_CODE = ("transformers_engine", "branches", "adapters", "model", "protocol", "sharing", "stems")
 CODE = (
     *(Path(__file__).with_name(f"{name}.py") for name in OWN_CODE),
-    Path(attention.__file__),
-    Path(seeding.__file__),
+    *(Path(str(one.__file__)) for one in (attention, lanes, seeding)),
 )
 CACHED = 2**19  # numbers of a block of logits: 2 MiB in fp32, about what a CPU's core keeps at hand
 COMPACT_BELOW = 0.75  # share of live lines under which finished ones are taken out of the batch
@@ -87,7 +86,7 @@ class TransformersEngine:
         versions = [code_digest(*self.code), torch.__version__, transformers.__version__]
         self.version = content_id([*versions, max_rows, lanes.parts])
         self.count = TokenCount()
-        self.context_tokens = int(getattr(self.model.config, "max_position_embeddings", None) or sys.maxsize)
+        self.context_tokens = context_tokens(self.model.config)
         self.fit()
 
     def fit(self) -> None:

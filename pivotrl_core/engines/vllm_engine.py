@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pivotrl_core.config.engine import VLLMEngineConfig
-from pivotrl_core.engines import completions, openai_engine, servers
+from pivotrl_core.engines import completions, openai_engine, servers, vllm_server
 from pivotrl_core.engines.completions import Completions
 from pivotrl_core.engines.openai_engine import OpenAIEngine
 from pivotrl_core.engines.servers import Patience, Servers
@@ -27,7 +27,7 @@ from pivotrl_core.errors import EngineError
 from pivotrl_core.files import code_digest, read_json
 from pivotrl_core.types import content_id
 
-CODE = (Path(__file__), *(Path(str(one.__file__)) for one in (completions, openai_engine, servers)))
+CODE = (Path(__file__), *(Path(str(one.__file__)) for one in (completions, openai_engine, servers, vllm_server)))
 CLEARING_SECONDS = 10.0  # a cache is cleared once what holds its blocks has ended
 
 

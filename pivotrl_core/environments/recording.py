@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 from pivotrl_core.environments.protocol import Environment, ExpertDomain, Observation, Pool, Task
 from pivotrl_core.errors import PivotRLError
-from pivotrl_core.files import write_jsonl
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.types import Action, Json, Message, Role, Split, ToolCall, Trajectory, tools_to_json
 
@@ -91,8 +89,3 @@ def _message_row(message: Message) -> dict[str, Json]:
     if message.role is Role.TOOL:
         row["tool_call_id"] = message.tool_call_id
     return row
-
-
-def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> int:
-    """Write one OpenAI chat row a line, atomically. Returns the number of lines."""
-    return write_jsonl(path, (to_openai_row(trajectory) for trajectory in trajectories))

@@ -20,7 +20,6 @@ from pivotrl_core.types import Json
 
 OOD_MEAN = "eval/ood-embedded/mean"
 BASE = "base"
-DRIFT = "eval/drift/"
 
 
 def compare(

@@ -13,6 +13,15 @@ from collections.abc import Mapping, Sequence
 from pivotrl_core.types import Json
 
 PROFILE_FREE_RULES = frozenset({"all", "random", "AllTurns", "RandomTurns"})
+COST_LABELS = {
+    "rollout_turns": "cost: rollout turns",
+    "training_turns": "  of them training",
+    "start_turns": "  of them for the start policy",
+    "profiling_turns": "  of them profiling",
+    "generated_tokens": "cost: generated tokens",
+    "prefilled_tokens": "cost: prefilled tokens",
+    "trained_tokens": "cost: trained tokens",
+}
 COUNTS = ("rollout_turns", "generated_tokens", "prefilled_tokens", "trained_tokens")
 
 Reports = Mapping[str, Mapping[str, Json]]

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pivotrl_core.config.stages import BENCHMARKS, EMBEDDED
 from pivotrl_core.evaluation.pairing import Scores, align
 from pivotrl_core.files import read_json
 from pivotrl_core.types import Json
 
 if TYPE_CHECKING:
     import pandas as pd
-
-BENCHMARK_ORDER = ("ifbench", "aime25", "math500", "livecodebench", "scicode", "mmlu-pro", "mmlu-prox", "wmt24pp")
-EMBEDDED = "-embedded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,5 +121,5 @@ def order_of(metric: str) -> tuple[int, int, str]:
         return (0, 0 if metric.endswith("greedy") else 1, metric)
     if benchmark is not None:
         name = benchmark.removesuffix(EMBEDDED)
-        return (1, BENCHMARK_ORDER.index(name) if name in BENCHMARK_ORDER else len(BENCHMARK_ORDER), metric)
+        return (1, BENCHMARKS.index(name) if name in BENCHMARKS else len(BENCHMARKS), metric)
     return (2, 0, metric)

@@ -9,7 +9,6 @@ one seed may come as `scores_N`.
   the other but its number.
 - Fewer than 6 items with a difference decide nothing, for chance alone puts 5 on one side once in 16 times: where the
   bootstrap, which sees no other items, leaves out 0, the interval of such a difference is drawn to 0.
-- A proportion gets Wilson's interval, which does not collapse at 0 of n.
 
 Limits, to be read with any table made from these: with S seeds the bootstrap sees only (S - 1) / S of the variance
 between seeds, so with two or three seeds intervals are too narrow; all values equal give an interval of width 0.
@@ -17,11 +16,8 @@ between seeds, so with two or three seeds intervals are too narrow; all values e
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
-from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
@@ -37,14 +33,6 @@ _BLOCK_WEIGHTS = 2_000_000
 MIN_DIFFERING = 6  # the sign test's least p is 2 * 0.5^n, which is below 0.05 from here on
 
 
-class Finding(StrEnum):
-    """What an interval of a difference a - b says."""
-
-    HIGHER = "higher"
-    LOWER = "lower"
-    UNDECIDED = "no difference beyond the interval"
-
-
 @dataclass(frozen=True, slots=True)
 class Interval:
     """An estimate with the ends of its interval; `items` and `seeds` say what it rests on."""
@@ -54,15 +42,6 @@ class Interval:
     high: float
     items: int
     seeds: int = 1
-
-
-def verdict(low: float, high: float) -> Finding:
-    """Name a winner only where 0 lies strictly outside [low, high]."""
-    if math.isnan(low) or math.isnan(high) or low > high:
-        raise ValueError(f"[{low}, {high}] is not an interval")
-    if low > 0:
-        return Finding.HIGHER
-    return Finding.LOWER if high < 0 else Finding.UNDECIDED
 
 
 def bootstrap_mean(scores: Scores, *seed: str | int, level: float = 0.95, resamples: int = 2000) -> Interval:
@@ -120,25 +99,6 @@ def paired_difference(a: Scores, b: Scores, *seed: str | int, level: float = 0.9
         low, high = min(low, 0.0), max(high, 0.0)
     seeds = min(a_SN.shape[0], b_SN.shape[0])
     return Interval(float(a_SN.mean() - b_SN.mean()), low, high, a_SN.shape[1], seeds)
-
-
-def wilson_interval(successes: int, trials: int, level: float = 0.95) -> Interval:
-    """Wilson's score interval of a proportion p = k / n.
-
-    With z the normal quantile: centre (p + z^2 / 2n) / (1 + z^2 / n), half width
-    z sqrt(p (1 - p) / n + z^2 / 4 n^2) / (1 + z^2 / n).
-
-    Raises:
-        ValueError: trials is not positive, or successes is not in 0 to trials.
-    """
-    if trials <= 0 or not 0 <= successes <= trials:
-        raise ValueError(f"{successes} successes of {trials} trials is not a proportion")
-    p, z = successes / trials, NormalDist().inv_cdf(0.5 + level / 2)
-    scale = 1 + z * z / trials
-    centre = (p + z * z / (2 * trials)) / scale
-    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / scale
-    # At k = 0 and k = n the formula gives exactly 0 and 1; rounding must not leave the range or miss the estimate.
-    return Interval(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), trials)
 
 
 def _as_matrix(scores: Scores) -> Floats:

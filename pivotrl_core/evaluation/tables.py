@@ -1,4 +1,4 @@
-"""The comparison as a table: Markdown for MLflow and files, plain text of at most 120 columns for a terminal.
+"""The comparison as a table, in Markdown.
 
 Metrics run down and arms across. A cell is `mean (low-high)`, in per cent for shares; a mark says how the arm stands to
 base by the paired interval: + above, - below, ~ no difference shown. No cell is printed as the best.
@@ -9,19 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pivotrl_core.evaluation.comparison import BASE, OOD_MEAN
+from pivotrl_core.evaluation.costs import COST_LABELS
 from pivotrl_core.evaluation.scorecard import benchmark_of, is_in_domain, order_of
 from pivotrl_core.evaluation.verdict import in_domain_metrics, metric_label, paired_row, verdict
 from pivotrl_core.types import Json
 
-WIDTH = 120
-COST_LABELS = {
-    "rollout_turns": "cost: rollout turns",
-    "profiling_turns": "  of them profiling",
-    "start_turns": "  of them for the start policy",
-    "generated_tokens": "cost: generated tokens",
-    "prefilled_tokens": "cost: prefilled tokens",
-    "trained_tokens": "cost: trained tokens",
-}
 LEGEND = (
     "mean (95 % interval). Against base, paired: + above, - below, ~ no difference shown. Shares in %. "
     "Cost: one seed, profiling counted."
@@ -114,39 +106,3 @@ def table_markdown(report: Mapping[str, Json]) -> str:
 def _escape(text: str) -> str:
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("~", "\\~")
     return " ".join(escaped.split())
-
-
-def table_text(report: Mapping[str, Json], width: int = WIDTH) -> str:
-    """The same for a terminal; arms that do not fit beside each other go into further blocks."""
-    arms = [row["arm"] for row in report["rows"]]
-    rows = table_rows(report, arms)
-    label_width = max((len(label) for label, _ in rows), default=10)
-    widths = [max(len(arm), *(len(texts[n]) for _, texts in rows)) for n, arm in enumerate(arms)]
-    blocks = [_block(rows, arms, block, label_width, widths) for block in _blocks(widths, width - label_width)]
-    lines = ["\n\n".join(blocks), "", *_wrapped([LEGEND, SEED_RANGE, *report["notes"]], width), ""]
-    return "\n".join([*lines, *_wrapped(verdict(report), width)]) + "\n"
-
-
-def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
-    blocks: list[list[int]] = [[]]
-    for n, width in enumerate(widths):
-        taken = sum(widths[m] + 2 for m in blocks[-1])
-        if blocks[-1] and taken + width + 2 > room:
-            blocks.append([])
-        blocks[-1].append(n)
-    return blocks
-
-
-def _block(rows: Rows, arms: Sequence[str], block: Sequence[int], label_width: int, widths: Sequence[int]) -> str:
-    head = " " * label_width + "".join(f"  {arms[n]:>{widths[n]}}" for n in block)
-    lines = [head, "-" * len(head)]
-    for label, texts in rows:
-        line = f"{label:<{label_width}}" + "".join(f"  {texts[n]:>{widths[n]}}" for n in block)
-        lines.append(line.rstrip())
-    return "\n".join(lines)
-
-
-def _wrapped(paragraphs: Sequence[str], width: int) -> list[str]:
-    import textwrap
-
-    return [line for text in paragraphs for line in textwrap.wrap(text, width)]

@@ -85,7 +85,7 @@ def check_mismatch(record: MismatchRecord, limit: float | None) -> None:
         return
     raise TrainingError(
         f"engine and trainer differ by {record.abs_mean:.3f} nats a token (mean of {record.tokens:.0f}; the largest is "
-        f"{record.abs_max:.3f}), above train.mismatch_limit = {limit}: the engine samples from other weights or at "
-        "another temperature than the trainer's. Mend that; where it is rounding (low precision, a mixture of "
-        "experts), raise the limit and set train.truncation_cap"
+        f"{record.abs_max:.3f}), above arms.NAME.train.mismatch_limit = {limit}: the engine samples from other weights "
+        "or at another temperature than the trainer's. Mend that; where it is rounding (low precision, a mixture of "
+        "experts), raise the limit and set arms.NAME.train.truncation_cap"
     )

@@ -5,6 +5,7 @@ Invariant: candidates = pool + the sum over reasons of the drop report.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from pivotrl_core.pivots.profile_record import CANDIDATE_FIELDS, FOUND_FIELD, ST
 from pivotrl_core.pivots.selection import SelectionRule
 from pivotrl_core.pivots.tables import read_table, records, write_table
 from pivotrl_core.types import Candidate, Json, Split
+from pivotrl_core.verifiers.settings import OTHER_FORMAT, VerdictReason
 
 POOL_SCHEMA = pa.schema([*CANDIDATE_FIELDS, *STATISTIC_FIELDS, FOUND_FIELD])
 DROP_SCHEMA = pa.schema([
@@ -94,7 +96,7 @@ def build_pool(
     drops += _unprofiled(profile, split, candidates)
     report = _report(own, kept, drops, rule)
     if kept.empty:
-        raise NoPivotsError(_nothing_left(report, rule))
+        raise NoPivotsError(_nothing_left(own, report, rule))
     return Pool(kept, drops, report)
 
 
@@ -156,13 +158,26 @@ def mean_reward_histogram(profiled: pd.DataFrame, kept: pd.DataFrame) -> dict[st
     }
 
 
-def _nothing_left(report: dict[str, Json], rule: SelectionRule) -> str:
+def _nothing_left(own: pd.DataFrame, report: dict[str, Json], rule: SelectionRule) -> str:
     reasons = ", ".join(f"{reason} removed {count}" for reason, count in report["dropped_by_reason"].items())
     return (
         f"no pivots are left of {report['candidates']} candidates ({report['profiled']} profiled in this split) under "
-        f"{rule!r}: {reasons or 'there was no candidate'}. Raise lambda_diff or lower eta where candidates are too "
-        "easy, sample more per candidate (profile.samples), or bring other trajectories"
+        f"{rule!r}: {reasons or 'there was no candidate'}. {_unreadable(own)}Raise lambda_diff or lower eta where "
+        "candidates are too easy, sample more per candidate (profile.samples), or bring other trajectories"
     )
+
+
+def _unreadable(own: pd.DataFrame) -> str:
+    """What to do first where most samples could not be read, or say their calls in another way than is read."""
+    verdicts = [verdict for text in own["components"] for verdict in json.loads(text)]
+    malformed = [verdict for verdict in verdicts if verdict["reason"] == VerdictReason.MALFORMED]
+    other = sum(verdict["components"].get("error") == OTHER_FORMAT for verdict in malformed)
+    if not malformed or 2 * len(malformed) < len(verdicts):
+        return ""
+    told = f"{len(malformed)} of {len(verdicts)} samples were malformed"
+    if other:
+        return f"{told}, {other} of them calls in the other format: change data.tool_format (compact, hermes). "
+    return f"{told}: look at them in the profile's rollouts; is data.tool_format the way this model writes calls? "
 
 
 def write_pool(folder: Path, pool: Pool) -> None:
@@ -185,8 +200,3 @@ def _pool_row(row: dict[str, Json]) -> PoolRow:
     statistics = (int(row["planned"]), int(row["k"]), int(row["successes"]), float(row["mu"]), float(row["sigma2"]))
     found = tuple(tuple(int(token) for token in ids) for ids in row["found"])
     return PoolRow(candidate_from_columns(row), *statistics, found)
-
-
-def read_drops(path: Path) -> pd.DataFrame:
-    """Read a `drops.parquet` with the columns of `DROP_SCHEMA`."""
-    return read_table(path, "drops")

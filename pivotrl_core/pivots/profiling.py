@@ -22,7 +22,7 @@ from threading import Lock
 
 import pyarrow as pa
 
-from pivotrl_core import seeding
+from pivotrl_core import seeding, types
 from pivotrl_core.engines import chat
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import Engine, Request, Sample, SamplingConfig, TokenCount
@@ -31,12 +31,17 @@ from pivotrl_core.files import code_digest, read_json, write_json
 from pivotrl_core.pivots.curtailment import StoppingRule
 from pivotrl_core.pivots.tables import read_table, records, write_table
 from pivotrl_core.seeding import derive_seed
-from pivotrl_core.trajectories import thinking
+from pivotrl_core.trajectories import decoding, thinking
 from pivotrl_core.types import Candidate, Json, Verdict, content_id
 from pivotrl_core.verifiers import parsing
 from pivotrl_core.verifiers.protocol import Verifier
 
 log = logging.getLogger(__name__)
+READING_CODE = (
+    Path(parsing.__file__).parent,
+    *(Path(str(one.__file__)) for one in (chat, decoding, seeding, thinking, types)),
+)
+"""All the code that takes an action from a text and judges it."""
 ROLLOUT_SCHEMA = pa.schema([
     pa.field("candidate_id", pa.string(), nullable=False),
     pa.field("sample", pa.int64(), nullable=False),
@@ -305,8 +310,7 @@ def _read_block(path: Path) -> tuple[list[Rollout], TokenCount] | None:
 
 @cache
 def _reading_code() -> str:
-    """Identifies the code that takes an action from a text and judges it."""
-    return code_digest(Path(parsing.__file__).parent, *(Path(str(one.__file__)) for one in (thinking, chat, seeding)))
+    return code_digest(*READING_CODE)
 
 
 def _ascii_json(value: Json) -> str:

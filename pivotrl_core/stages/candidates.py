@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.hub import TOKENIZER_FILES
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import CandidateDrop, extract_candidates
 from pivotrl_core.pivots.profile_record import write_candidates
@@ -63,7 +64,7 @@ def _length_check(context: StageContext):  # type: ignore[no-untyped-def]
     from transformers import AutoTokenizer
 
     data = context.config.data
-    tokenizer = AutoTokenizer.from_pretrained(source_model(context), local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(source_model(context, TOKENIZER_FILES), local_files_only=True)
     renderer = ChatRenderer(tokenizer, data.tool_format)
 
     def check(candidate: Candidate) -> str:

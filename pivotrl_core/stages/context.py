@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pivotrl_core.config.base import BASE_POLICY
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import read_json, write_json
 
 SCHEMA_VERSION = 1
-BASE = Path("models/base")
+BASE = Path(BASE_POLICY)
 PULLED = Path("data/pulled")
 CANDIDATES = Path("data/candidates")
 

@@ -14,15 +14,16 @@ from pivotrl_core.config.engine import (
 )
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.completions import TextReading
-from pivotrl_core.engines.model import ADAPTER, compute_dtype, resolve_folder
+from pivotrl_core.engines.hub import TOKENIZER_FILES
+from pivotrl_core.engines.model import ADAPTER, compute_dtype, context_tokens, resolve_folder
 from pivotrl_core.engines.openai_engine import OpenAIEngine
 from pivotrl_core.engines.openai_servers import openai_engine_of
 from pivotrl_core.engines.protocol import ChatEngine
 from pivotrl_core.engines.vllm_engine import FixedAdapter, Placement, Weights, vllm_engine
 from pivotrl_core.engines.vllm_server import Serving
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.files import read_json
 from pivotrl_core.stages.context import BASE, StageContext
+from pivotrl_core.stages.models import policy_path
 
 
 def samples_elsewhere(context: StageContext, stage: SamplingStage) -> bool:
@@ -53,21 +54,25 @@ def server_engine(
         EngineError, TemporaryError: a server cannot be started or reached.
     """
     settings = context.config.engine
-    folder, base = context.path(policy), context.path(BASE)
+    folder, base = policy_path(context, policy), policy_path(context, BASE)
     adapter = FixedAdapter(folder) if (folder / ADAPTER).exists() else None
-    model = resolve_folder(folder if adapter is None else base)
+    whole = folder if adapter is None else base
     if isinstance(settings, OpenAIEngineConfig):
+        from transformers import AutoConfig
+
         if Path(settings.serves) != Path(policy):
             raise ConfigError(
                 f"engine.serves: the servers serve {settings.serves}, and this is {policy}; leave '{stage}' out of "
                 "engine.stages, so that it samples in its own process, or take kind: vllm"
             )
         texts = TextReading(renderer.tokenizer.eos_token, renderer.encode) if stage == "evaluate" else None
-        with openai_engine_of(settings, renderer.eos_id, _made_for(model), texts) as engine:
+        model = resolve_folder(whole, TOKENIZER_FILES)  # the servers have the weights
+        room = context_tokens(AutoConfig.from_pretrained(model, local_files_only=True))
+        with openai_engine_of(settings, renderer.eos_id, room, texts) as engine:
             yield engine
         return
     assert isinstance(settings, VLLMEngineConfig)
-    with _vllm(context, settings, model, renderer, adapter) as engine:
+    with _vllm(context, settings, resolve_folder(whole), renderer, adapter) as engine:
         yield engine
 
 
@@ -88,8 +93,8 @@ def following_engine(
     """
     settings = context.config.engine
     assert isinstance(settings, VLLMEngineConfig)
-    own = context.path(start)
-    whole = context.path(BASE) if weights.lora_rank or (own / ADAPTER).exists() else own
+    own = policy_path(context, start)
+    whole = policy_path(context, BASE) if weights.lora_rank or (own / ADAPTER).exists() else own
     with _vllm(context, settings, resolve_folder(whole), renderer, weights) as engine:
         yield engine
 
@@ -103,8 +108,3 @@ def _vllm(
     serving = Serving(model, dtype, compute.threads, compute.device == "cuda", rank)
     place = Placement(context.checkout, context.scratch)
     return vllm_engine(settings, serving, place, renderer.eos_id, weights)
-
-
-def _made_for(model: Path) -> int:
-    """Longest context of the model in a folder."""
-    return int(read_json(model / "config.json")["max_position_embeddings"])

@@ -12,6 +12,7 @@ from pivotrl_core.engines.model import compute_dtype, prepare_torch
 from pivotrl_core.stages.context import MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.engine import engine_kind
 from pivotrl_core.stages.evaluation_parts import Found, measure_benchmarks, measure_domain, measure_drift
+from pivotrl_core.stages.models import policy_path
 from pivotrl_core.stages.subject import Subject, load_subject, sampled_elsewhere
 
 Part = Callable[[StageContext, Subject, Path], Found]
@@ -24,7 +25,7 @@ def run_evaluate(context: StageContext, arm: str, seed: int, policy_folder: str)
     key = f"{arm}-{seed}"
     out = context.path(Path("reports/evaluate") / key)
     with timed(context, f"evaluate-{key}"):
-        subject = load_subject(context, arm, seed, context.path(policy_folder))
+        subject = load_subject(context, arm, seed, policy_path(context, policy_folder))
         lines = MetricsFile(out / "metrics.jsonl", [])
         metrics: dict[str, float | None] = {}
         parts: dict[str, Any] = {}

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pivotrl_core.config.inputs import BundledModel, FolderModel, HubModel
-from pivotrl_core.engines.hub import HubRepository, is_commit
-from pivotrl_core.engines.model import ADAPTER, resolve_folder
+from pivotrl_core.engines.hub import MODEL_FILES, HubRepository, is_commit
+from pivotrl_core.engines.model import ADAPTER, follow_path
 from pivotrl_core.files import file_digest, read_json
 from pivotrl_core.stages.context import PULLED, StageContext
 from pivotrl_core.types import content_id
 
+_SUFFIXES = tuple(pattern.removeprefix("*") for pattern in MODEL_FILES)
 
-def source_model(context: StageContext) -> Path:
+
+def source_model(context: StageContext, files: Sequence[str] = MODEL_FILES) -> Path:
     """Folder of the model that the configuration names.
+
+    Args:
+        context: of the stage.
+        files: patterns of those that must be there; of a hub model no others are downloaded.
 
     Raises:
         ConfigError: the hub has no such model.
@@ -26,7 +33,12 @@ def source_model(context: StageContext) -> Path:
         return bundled_model(context.models)
     if isinstance(model, FolderModel):
         return context.checkout / Path(model.path).expanduser()
-    return HubRepository("model", model.repo, _pulled_revision(context, model)).download()
+    return HubRepository("model", model.repo, _pulled_revision(context, model)).download(files)
+
+
+def policy_path(context: StageContext, folder: str | Path) -> Path:
+    """The policy in a folder below the root; where that points to a model folder of the configuration, that folder."""
+    return follow_path(context.path(folder), context.checkout)
 
 
 def _pulled_revision(context: StageContext, model: HubModel) -> str:
@@ -39,12 +51,10 @@ def _pulled_revision(context: StageContext, model: HubModel) -> str:
 
 
 def policy_digest(folder: Path, base: Path) -> str:
-    """Identifies a policy's weights and tokenizer by the bytes of its files (and of the base that an adapter needs)."""
+    """Identifies a policy's weights and tokenizer by the bytes of its files (and of the base that an adapter needs).
+
+    A pointer to a commit of the hub says which bytes these are: nothing has to be downloaded.
+    """
     folders = [folder, base] if (folder / ADAPTER).exists() else [folder]
-    files = [
-        path
-        for one in map(resolve_folder, folders)
-        for path in sorted(one.iterdir())
-        if path.suffix in (".json", ".safetensors", ".jinja", ".txt", ".model")
-    ]
+    files = [path for one in folders for path in sorted(one.iterdir()) if path.suffix in _SUFFIXES]
     return content_id([[path.name, file_digest(path)] for path in files])

@@ -18,10 +18,11 @@ from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distin
 from pivotrl_core.pivots.staging import Staging
 from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.engine import engine_kind, samples_elsewhere, server_engine
-from pivotrl_core.stages.models import policy_digest
+from pivotrl_core.stages.models import policy_digest, policy_path
 from pivotrl_core.stages.rules import check_domains, curtailment
 from pivotrl_core.stages.verification import configured_verifier
-from pivotrl_core.types import Candidate, Split, content_id
+from pivotrl_core.types import Candidate, Split, Verdict, content_id
+from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
 
 def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
@@ -33,14 +34,14 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
         for at, rule in enumerate(config.profile.decides_for):
             check_domains(rule, (candidate.domain for candidate in own), f"profile.decides_for.{at}")
         with _sampler(context, policy_folder) as (engine, renderer):
-            profiler = make_profiler(context, engine, renderer, context.path(policy_folder))
+            profiler = make_profiler(context, engine, renderer, policy_path(context, policy_folder))
             write_profile_of(context, profiler, own, context.path(Path("data/profiles") / key), "profile")
 
 
 @contextmanager
 def _sampler(context: StageContext, policy: str) -> Iterator[tuple[Engine, ChatRenderer]]:
     """What samples from the policy in a folder, and the renderer of its tokenizer."""
-    config, folder, base = context.config, context.path(policy), context.path(BASE)
+    config, folder, base = context.config, policy_path(context, policy), policy_path(context, BASE)
     if samples_elsewhere(context, "profile"):
         renderer = ChatRenderer(load_tokenizer(folder, base), config.data.tool_format)
         with server_engine(context, "profile", policy, renderer) as engine:
@@ -65,7 +66,7 @@ def make_profiler(
 ) -> Profiler:
     """A profiler of the policy whose weights lie in `folder`, which `engine` samples from; each `seed` its samples."""
     config, compute = context.config, context.config.compute
-    digest = policy_digest(folder, context.path(BASE))
+    digest = policy_digest(folder, policy_path(context, BASE))
     return Profiler(
         engine,
         renderer,
@@ -101,10 +102,23 @@ def write_profile_of(
         out / "report.json", "profile", _metrics(rows, groups, cost), candidates=len(candidates),
         kinds=_kinds(candidates), dtype=compute_dtype(context.config.compute), engine=engine_kind(context, stage),
     )  # fmt: skip
+    _warn_of_other_format(context, [rollout.verdict for group in groups for rollout in group])
     print(f"blocks: {cost.computed_blocks} computed, {cost.stored_blocks} found stored", flush=True)
     if cost.topped_up:
         print(f"{cost.topped_up} candidates had samples and drew more, for profile.decides_for", flush=True)
     return cost
+
+
+def _warn_of_other_format(context: StageContext, verdicts: Sequence[Verdict]) -> None:
+    other = sum(verdict.components.get("error") == OTHER_FORMAT for verdict in verdicts)
+    if other:
+        asked = context.config.data.tool_format
+        written = "hermes" if asked == "compact" else "compact"
+        print(
+            f"{other} of {len(verdicts)} samples call tools in the format '{written}' and count as failures: "
+            f"data.tool_format is '{asked}'",
+            flush=True,
+        )
 
 
 def _row(profiler: Profiler, candidate: Candidate, group: Sequence[Rollout]) -> ProfileRow:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from pivotrl_core.config import arms
-from pivotrl_core.config.arms import SelectConfig
+from pivotrl_core.config.arms import PivotRule, RandomRule, SelectConfig
 from pivotrl_core.config.stages import ProfileConfig
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots import selection
@@ -15,10 +15,10 @@ from pivotrl_core.pivots.staging import Staging
 
 
 def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
-    """The rule that an arm's settings describe."""
+    """The rule that an arm's settings describe. Equal settings make equal names (`repr`), in whatever order."""
     match settings:
         case arms.PivotRule():
-            return selection.Pivots(settings.lambda_diff, dict(settings.lambda_by_domain), settings.inclusive)
+            return _pivots(settings)
         case arms.SigmaRule():
             return selection.SigmaThreshold(settings.eta)
         case arms.AdaptiveEtaRule():
@@ -26,10 +26,14 @@ def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
         case arms.BootstrapRule():
             return selection.Bootstrap(settings.lambda_diff, settings.confidence)
         case arms.RandomRule():
-            like = selection.Pivots(settings.lambda_diff, dict(settings.lambda_by_domain), settings.inclusive)
-            return selection.RandomTurns(like, settings.seed)
+            return selection.RandomTurns(_pivots(settings), settings.seed)
         case arms.AllRule():
             return selection.AllTurns()
+
+
+def _pivots(settings: PivotRule | RandomRule) -> selection.Pivots:
+    by_domain = dict(sorted(settings.lambda_by_domain.items()))
+    return selection.Pivots(settings.lambda_diff, by_domain, settings.inclusive)
 
 
 def check_domains(settings: SelectConfig, domains: Iterable[str], key: str) -> None:

@@ -19,6 +19,7 @@ from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.lanes import Lanes
 from pivotrl_core.stages.context import BASE, StageContext
 from pivotrl_core.stages.engine import samples_elsewhere, server_engine
+from pivotrl_core.stages.models import policy_path
 from pivotrl_core.stages.portions import Portions
 
 
@@ -71,7 +72,7 @@ class Subject:
 def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Subject:
     """Load the policy in `folder`, and the base policy where that is another model."""
     config = context.config
-    base_folder = context.path(BASE)
+    base_folder = policy_path(context, BASE)
     policy = load_policy(folder, base_folder, config.compute)
     same = folder == base_folder or (folder / ADAPTER).exists()
     base = None if same else load_policy(base_folder, base_folder, config.compute).model

@@ -18,6 +18,7 @@ from pivotrl_core.pivots.pool import PoolRow, read_pool
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.stages.context import BASE, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.engine import engine_kind, following_engine, samples_elsewhere
+from pivotrl_core.stages.models import policy_path
 from pivotrl_core.stages.rounds import configured_rounds
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
@@ -59,8 +60,8 @@ def _train(
     with timed(context, f"train-{key}") if ranks.writes else nullcontext():
         pivots = read_pool(context.path(Path("data/pools") / pool / "pool.parquet"))
         policy = policy_on(
-            ranks, context.path(start), context.path(BASE), settings.parameters, context.config.compute,
-            derive_seed(seed, "lora", arm) % 2**31, context.path(policy_folder(settings.start, seed)),
+            ranks, policy_path(context, start), policy_path(context, BASE), settings.parameters, context.config.compute,
+            derive_seed(seed, "lora", arm) % 2**31, policy_path(context, policy_folder(settings.start, seed)),
         )  # fmt: skip
         on_step = _recorder(reports, key) if ranks.writes else _keep_line
         checkpoints = Checkpoints(context.scratch / "checkpoints", ranks)

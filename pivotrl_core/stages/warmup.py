@@ -37,23 +37,21 @@ def run_warmup(context: StageContext) -> None:
     """Write models/base and reports/warmup."""
     prepare_torch(context.config.compute)
     with timed(context, "warmup"):
-        model = source_model(context)
         if context.config.warmup.epochs == 0:
-            _point_to(context, model)
+            _point_to_source(context)
             MetricsFile(context.path(REPORT / "metrics.jsonl"), [])
             write_report(context.path(REPORT / "report.json"), "warmup", {}, trained=False)
             return
-        _train(context, model)
+        _train(context, source_model(context))
 
 
-def _point_to(context: StageContext, model: Path) -> None:
+def _point_to_source(context: StageContext) -> None:
     """Make the source model the base policy. The pointer differs where the model does: later stages depend on it."""
     base = context.path(BASE)
     if isinstance(context.config.model, BundledModel):
-        shutil.copytree(model, base, dirs_exist_ok=True)
+        shutil.copytree(source_model(context), base, dirs_exist_ok=True)
         return
-    identity = read_json(context.path(PULLED / "model.json"))
-    write_json(base / POINTER, identity | ({"path": str(model)} if "path" in identity else {}))
+    write_json(base / POINTER, read_json(context.path(PULLED / "model.json")))
 
 
 def _train(context: StageContext, model: Path) -> None:

@@ -127,10 +127,6 @@ class Checkpoints:
             return progress, tensors
         return None
 
-    def clear(self) -> None:
-        """Remove all: the training is over and its result is written."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
     def _all(self) -> list[Path]:
         return sorted(self.folder.glob("step-*")) if self.folder.exists() else []
 

@@ -38,7 +38,7 @@ class EpisodeGroups:
         seed: int,
     ) -> None:
         if not isinstance(source, EmbeddedSource):
-            raise ConfigError("train.method: e2e needs an environment; source.kind 'embedded' has one")
+            raise ConfigError("arms.NAME.train.method: e2e needs an environment; source.kind 'embedded' has one")
         self.policy = policy
         self.engine = engine
         self.config = config
@@ -50,7 +50,10 @@ class EpisodeGroups:
         tasks = domain.tasks(Split.TRAIN, source.trajectories, source.seed)
         self.tasks: list[Task] = [task for task in tasks if task.id in seen]
         if not self.tasks:
-            raise ConfigError("train.method: e2e found no task of the embedded domain behind the pool's trajectories")
+            raise ConfigError(
+                "arms.NAME.train.method: e2e found no task of the embedded domain behind the pool's trajectories; "
+                "the source must be the one that they were recorded from, with the same seed"
+            )
 
     def state(self) -> dict[str, Any]:
         """Nothing: the step alone decides which tasks come next."""

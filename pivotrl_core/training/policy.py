@@ -93,7 +93,10 @@ class TrainablePolicy:
             adapted = get_peft_model(self.model, settings, autocast_adapter_dtype=False)
         except ValueError as error:
             kind = self.model.config.model_type
-            raise ConfigError(f"parameters: {kind} takes no adapter ({error}); train with 'kind: full'") from error
+            raise ConfigError(
+                f"arms.NAME.train.parameters (of the warm-up: warmup.parameters): {kind} takes no adapter ({error}); "
+                "train with 'kind: full'"
+            ) from error
         self.model = adapted.to(loaded_dtype).eval()
 
     def _unfreeze(self, adapter: Path | None) -> None:

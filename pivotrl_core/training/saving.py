@@ -35,9 +35,7 @@ def save_model(
     `weights` are those to write where they are not simply the model's.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if untied:
-        weights = {**model.state_dict(), "lm_head.weight": model.lm_head.weight.detach().clone()}
-    model.save_pretrained(folder, state_dict=weights)
+    model.save_pretrained(folder, state_dict=_with_own_head(model) if untied else weights)
     tokenizer.save_pretrained(folder)
     config = read_json(folder / "config.json")
     config.pop("_name_or_path", None)
@@ -47,6 +45,12 @@ def save_model(
     write_json(folder / "config.json", config)
     for file in folder.iterdir():
         file.chmod(0o644)
+
+
+def _with_own_head(model: Any) -> dict[str, Tensor]:
+    head = model.get_output_embeddings()
+    name = next(name for name, module in model.named_modules() if module is head)
+    return {**model.state_dict(), f"{name}.weight": head.weight.detach().clone()}
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:

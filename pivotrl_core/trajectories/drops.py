@@ -103,9 +103,14 @@ class DropReport:
         return dict(sorted(Counter(str(drop.reason) for drop in self.drops).items()))
 
     @property
+    def unusable(self) -> list[Drop]:
+        """Drops but for equal rows: of those one was kept, and exports that grow bring all earlier rows each time."""
+        return [drop for drop in self.drops if drop.reason is not DropReason.DUPLICATE_CONTENT]
+
+    @property
     def share(self) -> float:
-        """Dropped rows as a share of the rows read, in [0, 1]; 0 where nothing was read."""
-        return len(self.drops) / self.read if self.read else 0.0
+        """Unusable rows as a share of the rows read, in [0, 1]; 0 where nothing was read."""
+        return len(self.unusable) / self.read if self.read else 0.0
 
     def to_json(self) -> dict[str, Json]:
         """Counts and each drop."""
@@ -115,7 +120,7 @@ class DropReport:
         }  # fmt: skip
 
     def check(self, max_share: float, table: str = "") -> None:
-        """Stop where nothing was read, or where more than `max_share` of the rows were dropped.
+        """Stop where nothing was read, or where more than `max_share` of the rows were unusable.
 
         Args:
             max_share: in [0, 1].
@@ -129,9 +134,10 @@ class DropReport:
         if self.read == 0:
             raise DataError("no trajectory row was read; give a file of one JSON object a line, or a JSON list")
         if self.share > max_share:
-            first = "\n".join(f"  {drop}" for drop in self.drops[:5])
+            first = "\n".join(f"  {drop}" for drop in self.unusable[:5])
             listed = "`pivotrl inspect FILE` lists all of a file" + (f", and {table} has all of them" if table else "")
             raise TooManyDropsError(
-                f"{len(self.drops)} of {self.read} rows were dropped ({self.share:.1%}), the limit is {max_share:.1%}: "
-                f"{self.by_reason()}. Mend the rows or raise data.max_drop_share; {listed}. The first ones:\n{first}"
+                f"{len(self.unusable)} of {self.read} rows are unusable ({self.share:.1%}), the limit is "
+                f"{max_share:.1%}; dropped by reason: {self.by_reason()}. Mend the rows or raise data.max_drop_share; "
+                f"{listed}. The first ones:\n{first}"
             )

@@ -39,11 +39,11 @@ def load_trajectories(paths: Iterable[Path], limits: Limits | None = None, max_d
     Args:
         paths: files in a fixed order: of equal rows the first is kept. Drops name them as they are given here.
         limits: bounds on one row.
-        max_drop_share: share of rows that may be dropped, in [0, 1].
+        max_drop_share: share of rows that may be unusable, in [0, 1]; equal rows are dropped beside it.
 
     Raises:
         DataError: nothing was read, or a gzip is broken.
-        TooManyDropsError: more rows than that were dropped.
+        TooManyDropsError: more rows than that are unusable.
     """
     report = DropReport()
     kept = tuple(iterate_trajectories(paths, report, limits))

@@ -183,12 +183,12 @@ def _decode(text: str, where: str) -> Json:
 
 
 def _domain(row: Mapping[str, Json]) -> str:
-    metadata = row.get("metadata")
-    if isinstance(metadata, Mapping) and str(metadata.get("harness", "")).startswith("terminus"):
+    metadata, agent = row.get("metadata"), row.get("agent_ref")
+    harness = str(metadata.get("harness", "")) if isinstance(metadata, Mapping) else ""
+    name = str(agent.get("name", "")) if isinstance(agent, Mapping) else ""
+    if harness.startswith("terminus") or name.startswith("terminus"):
         return "terminal"
-    agent = row.get("agent_ref")
-    name = agent.get("name", "") if isinstance(agent, Mapping) else ""
-    software = "pivot_tags" in row or "ref_patch" in row or str(name).startswith("swe_")
+    software = "pivot_tags" in row or "ref_patch" in row or name.startswith("swe_")
     return "software" if software else "tool"
 
 

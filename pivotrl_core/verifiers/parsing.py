@@ -1,7 +1,7 @@
 """From the text that a policy wrote to an action.
 
 Whatever is wrong with a call is named as the action's error: text that tries to call a tool and fails is never taken
-for a message.
+for a message, nor is a call in the other format than the one that is read.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pivotrl_core.trajectories.thinking import OPEN, split_thinking
 from pivotrl_core.types import Action, Tool, ToolCall
 from pivotrl_core.verifiers.arguments import decode_arguments, scan_members, scan_value
 from pivotrl_core.verifiers.formatting import CLOSE_TAG, COMPACT_NAME, OPEN_TAG, ToolFormat
+from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
 _LATE_CALL = re.compile(r"^[ \t]*@" + COMPACT_NAME.pattern + r"[ \t]*\{", re.MULTILINE)
 
@@ -58,6 +59,8 @@ def _parse_compact(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     if not rest.startswith("@"):
         if _LATE_CALL.search(rest):
             raise _MalformedCallError("a call after text; a turn is either calls or words")
+        if OPEN_TAG in rest:
+            raise _MalformedCallError(OTHER_FORMAT)
         return rest, ()
     calls: list[ToolCall] = []
     while rest:
@@ -102,6 +105,8 @@ def _parse_hermes(text: str) -> tuple[str, tuple[ToolCall, ...]]:
         raise _MalformedCallError(f"{OPEN_TAG} is missing")
     if not calls and _is_bare_call(text):
         raise _MalformedCallError(f"a call outside of {OPEN_TAG}")
+    if not calls and _LATE_CALL.search(text):
+        raise _MalformedCallError(OTHER_FORMAT)
     return "\n".join(part.strip() for part in words if part.strip()), tuple(calls)
 
 

@@ -23,6 +23,10 @@ class VerdictReason(StrEnum):
     ARGUMENTS_DIFFER = "arguments_differ"
 
 
+OTHER_FORMAT = "a call in the other format than data.tool_format names"
+"""What is wrong with such an action; profile and selection count them."""
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionalSettings:
     """Thresholds in [0, 1]. `message_threshold` is for where no domain judges messages; None: any message will do."""

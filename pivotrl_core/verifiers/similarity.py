@@ -30,14 +30,15 @@ _DATED: Mapping[str, Callable[[str, str], bool]] = {
     "date": same_day, "date-time": same_instant, "time": same_time,
 }  # fmt: skip
 _CASELESS_FORMATS = ("email", "idn-email", "hostname", "uuid")
+_UNSEEN = "\u115f\u1160\u2800\u3164\uffa0"  # letters and a sign that look like a space: fillers, an empty cell
 _IDENTIFYING = ("enum", "const", "pattern", "format")
 
 
 def text_similarity(expected: str, actual: str) -> float:
     """Similarity of two free texts in [0, 1], symmetric: 1 - insertions and deletions / total length, in any case.
 
-    Texts whose numbers differ, or stand in another order, have similarity 0: one digit is the difference between two
-    orders, and 'from 3 to 5' is not 'from 5 to 3'.
+    Texts whose numbers differ, in their sign too, or stand in another order, have similarity 0: one digit is the
+    difference between two orders, and 'from 3 to 5' is not 'from 5 to 3'.
     """
     first, second = _words(expected), _words(actual)
     if first == second:
@@ -79,9 +80,10 @@ def _words(text: str) -> str:
 
 
 def _numbers(text: str) -> list[str]:
-    return re.findall(r"\d+", text)
+    """Runs of digits in order, each with a minus that belongs to it: `-5`, but not `2026-05`."""
+    return [found.replace("\u2212", "-") for found in re.findall(r"(?:(?<!\w)[-\u2212])?\d+", text)]
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing in `text` can be seen: white space, control and format characters only."""
-    return all(unicodedata.category(character)[0] in "ZC" for character in text)
+    """Whether nothing in `text` can be seen: white space, control and format characters, marks without a letter."""
+    return all(unicodedata.category(character)[0] in "ZCM" or character in _UNSEEN for character in text)

@@ -20,7 +20,7 @@ from typing import Protocol
 from pivotrl_core.files import code_digest
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, Verdict, content_id
-from pivotrl_core.verifiers.arguments import decode_arguments
+from pivotrl_core.verifiers.arguments import Decoded, decode_arguments
 from pivotrl_core.verifiers.matching import maximum_matching
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerdictReason
 from pivotrl_core.verifiers.similarity import is_blank, text_similarity
@@ -28,6 +28,7 @@ from pivotrl_core.verifiers.values import Comparison
 
 MAX_CALLS = 64
 """More calls than this in one action are never compared one by one."""
+_Read = tuple[ToolCall, Decoded]
 
 
 class DomainRules(Protocol):
@@ -88,10 +89,11 @@ class ToolCallVerifier:
 
     def _verify_calls(self, candidate: Candidate, actual: tuple[ToolCall, ...], components: dict[str, Json]) -> Verdict:
         expected = candidate.expert.tool_calls
-        errors = [decode_arguments(call.arguments).error for call in actual[:MAX_CALLS]]
-        results = [
-            [self._compare(candidate, first, second) for second in actual[:MAX_CALLS]] for first in expected[:MAX_CALLS]
-        ]
+        first, second = (
+            [(call, decode_arguments(call.arguments)) for call in calls[:MAX_CALLS]] for calls in (expected, actual)
+        )
+        errors = [decoded.error for _, decoded in second]
+        results = [[self._compare(candidate, one, other) for other in second] for one in first]
         matched = maximum_matching([[not difference for difference, _ in row] for row in results])
         names = sorted(call.name for call in expected) == sorted(call.name for call in actual)
         components |= {"name": names, "calls_expected": len(expected), "calls": len(actual), "matched": matched}
@@ -108,28 +110,29 @@ class ToolCallVerifier:
             return _verdict(VerdictReason.COUNT_DIFFERS, components)
         return _verdict(VerdictReason.ARGUMENTS_DIFFER if names else VerdictReason.NAME_DIFFERS, components)
 
-    def _compare(self, candidate: Candidate, expected: ToolCall, actual: ToolCall) -> tuple[str, float]:
+    def _compare(self, candidate: Candidate, expected: _Read, actual: _Read) -> tuple[str, float]:
         """(first difference, lowest similarity of a free text): an empty difference means the same call."""
-        if (expected.name, expected.arguments) == (actual.name, actual.arguments):
+        first, second = expected[0], actual[0]
+        if (first.name, first.arguments) == (second.name, second.arguments):
             return "", 1.0
         difference, similarity = _compare_arguments(candidate, expected, actual, self.settings.text_threshold)
-        if not difference or self.domain is None or decode_arguments(actual.arguments).error:
+        if not difference or self.domain is None or actual[1].error:
             return difference, similarity
-        return "" if self.domain.same_call(candidate, expected, actual) else difference, similarity
+        return "" if self.domain.same_call(candidate, first, second) else difference, similarity
 
 
 def _compare_arguments(
-    candidate: Candidate, expected: ToolCall, actual: ToolCall, text_threshold: float
+    candidate: Candidate, expected: _Read, actual: _Read, text_threshold: float
 ) -> tuple[str, float]:
-    if expected.name != actual.name:
+    (first, wanted), (second, given) = expected, actual
+    if first.name != second.name:
         return "name", 0.0
-    first, second = decode_arguments(expected.arguments), decode_arguments(actual.arguments)
-    if first.error or second.error:
-        return "expected arguments: malformed" if first.error else "arguments: malformed", 0.0
-    schema = next((tool.parameters for tool in candidate.tools if tool.name == expected.name), None)
+    if wanted.error or given.error:
+        return "expected arguments: malformed" if wanted.error else "arguments: malformed", 0.0
+    schema = next((tool.parameters for tool in candidate.tools if tool.name == first.name), None)
     root = schema if isinstance(schema, Mapping) else {}
     comparison = Comparison(root, text_threshold)
-    equal = comparison.equal(first.value, second.value, root)
+    equal = comparison.equal(wanted.value, given.value, root)
     return "" if equal else _printable(comparison.difference), comparison.similarity
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.matching import maximum_matching
@@ -17,19 +17,28 @@ from pivotrl_core.verifiers.similarity import string_similarity
 
 MAX_UNORDERED_ITEMS = 200
 """Longer lists are compared in order even where order does not matter: matching takes time of the square."""
+MAX_COMPARED = 1_000_000
+"""Values compared in all, seconds of work: lists inside of lists that are all without order multiply their squares."""
 
 
 @dataclass(slots=True)
 class Comparison:
-    """One comparison under way: the lowest similarity of a free text, and the first difference (path and kind)."""
+    """One comparison under way: the lowest similarity of a free text, and the first difference (path and kind).
+
+    `compared` counts values, also those that matchings try; beyond `MAX_COMPARED` nothing is equal.
+    """
 
     root: Schema
     text_threshold: float
     similarity: float = 1.0
     difference: str = ""
+    compared: list[int] = field(default_factory=lambda: [0])
 
     def equal(self, expected: Json, actual: Json, schema: Json, path: str = "") -> bool:
         """Whether `actual` means the same as `expected`."""
+        self.compared[0] += 1
+        if self.compared[0] > MAX_COMPARED:
+            return self._note(False, path, "more to compare than is reasonable")
         part = resolve(schema, self.root, expected)
         if isinstance(expected, Mapping) and isinstance(actual, Mapping):
             return self._equal_objects(expected, actual, part, path)
@@ -57,8 +66,10 @@ class Comparison:
         properties = schema.get("properties")
         parts = properties if isinstance(properties, Mapping) else {}
         extra = schema.get("additionalProperties")
+        # What both have from the same default is not looked into: a default may itself have defaults, without end.
         return all(
-            self.equal(value, second[key], parts.get(key, extra), f"{path}.{key}") for key, value in first.items()
+            value is second[key] or self.equal(value, second[key], parts.get(key, extra), f"{path}.{key}")
+            for key, value in first.items()
         )
 
     def _equal_lists(self, expected: list[Json], actual: list[Json], schema: Schema, path: str) -> bool:
@@ -66,14 +77,23 @@ class Comparison:
             return self._note(False, path, "length")
         items = schema.get("items")
         if schema.get("uniqueItems") is True and len(expected) <= MAX_UNORDERED_ITEMS:
-            matrix = [[self._equal_apart(first, second, items) for second in actual] for first in expected]
-            return self._note(maximum_matching(matrix) == len(expected), path, "value")
+            return self._note(self._equal_in_any_order(expected, actual, items), path, "value")
         pairs = zip(expected, actual, strict=True)
         return all(self.equal(first, second, items, f"{path}[{i}]") for i, (first, second) in enumerate(pairs))
 
+    def _equal_in_any_order(self, expected: list[Json], actual: list[Json], items: Json) -> bool:
+        if all(self._equal_apart(*pair, items) for pair in zip(expected, actual, strict=True)):
+            return True
+        matrix: list[list[bool]] = []
+        for first in expected:
+            matrix.append([self._equal_apart(first, second, items) for second in actual])
+            if not any(matrix[-1]):
+                return False
+        return maximum_matching(matrix) == len(expected)
+
     def _equal_apart(self, expected: Json, actual: Json, schema: Json) -> bool:
         """Compare without a trace in this comparison: most pairs of a matching are meant to differ."""
-        return Comparison(self.root, self.text_threshold).equal(expected, actual, schema)
+        return Comparison(self.root, self.text_threshold, compared=self.compared).equal(expected, actual, schema)
 
 
 def _kind(value: Json) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pivotrl_core.evaluation.comparison import BASE
+from pivotrl_core.evaluation.costs import COST_LABELS
 from pivotrl_core.evaluation.verdict import in_domain_metrics, standing
 from pivotrl_core.types import Json
 from tasks.figures import Figure
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
 
 SAMPLES = 12
 LONGEST_ANSWER = 280
-COSTS = {
-    "training_turns": "rollout turns, training", "start_turns": "rollout turns, policy it starts from",
-    "profiling_turns": "rollout turns, profiling", "rollout_turns": "rollout turns, all",
-    "generated_tokens": "generated tokens", "prefilled_tokens": "prefilled tokens", "trained_tokens": "trained tokens",
-}  # fmt: skip
 
 
 def figures_section(figures: Sequence[Figure]) -> str:
@@ -58,8 +54,11 @@ def _data_drops(run: RunReports) -> str:
 def cost_section(run: RunReports) -> str:
     """Counts, which are compared, and wall-clock, which is not."""
     cost = run.comparison.get("cost", {})
-    names = [name for name in COSTS if any(cost[arm].get(name) for arm in cost)]
-    rows = [[text(COSTS[name]), *(f"{cost[arm].get(name, 0.0):,.0f}" for arm in cost)] for name in names]
+    names = [name for name in COST_LABELS if any(cost[arm].get(name) for arm in cost)]
+    rows = [
+        [text(COST_LABELS[name].strip().removeprefix("cost: ")), *(f"{cost[arm].get(name, 0.0):,.0f}" for arm in cost)]
+        for name in names
+    ]
     lead = (
         "Mean over an arm's seeds. Profiling is counted in full for every arm whose rule reads the profile or that "
         "replays what it found; a random control without replay borrows only its pool's size and is not charged."

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pivotrl_core.evaluation.comparison import BASE, OOD_MEAN
+from pivotrl_core.evaluation.costs import COST_LABELS
 from pivotrl_core.evaluation.scorecard import is_in_domain
-from pivotrl_core.evaluation.tables import COST_LABELS, cell_text, is_share, mark, row_label, table_metrics
+from pivotrl_core.evaluation.tables import cell_text, is_share, mark, row_label, table_metrics
 from pivotrl_core.evaluation.verdict import (
     Standing,
     in_domain_metrics,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import Gemma3Config, GPT2Config, LlamaConfig, MambaConfig
 
-from pivotrl_core.engines.model import load_policy
+from pivotrl_core.engines.model import context_tokens, load_policy
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.files import read_json, read_jsonl
+from pivotrl_core.files import read_json, read_jsonl, write_json
 from pivotrl_core.pivots.profiling import read_rollouts
 from pivotrl_core.pivots.tables import read_table, records
 from pivotrl_core.stages.candidates import run_candidates
@@ -100,6 +102,27 @@ def test_servers_that_serve_another_policy_are_not_asked(
     with pytest.raises(ConfigError, match=r"serve models/base, and this is models/all-turns/0"):
         run_evaluate(own, "all-turns", 0, "models/all-turns/0")
     assert server.asked == []
+
+
+@pytest.mark.parametrize(("config", "tokens"), [
+    (LlamaConfig(max_position_embeddings=77), 77),
+    (GPT2Config(n_positions=77), 77),
+    (Gemma3Config(text_config={"max_position_embeddings": 77}), 77),
+    (MambaConfig(), sys.maxsize),
+], ids=lambda value: type(value).__name__)  # fmt: skip
+def test_the_context_that_a_model_was_made_for_is_found_by_whatever_name_its_family_has(
+    config: Any, tokens: int
+) -> None:
+    assert context_tokens(config) == tokens
+
+
+def test_a_config_that_names_no_context_stops_no_stage_that_samples_through_servers(
+    checkout: Path, tiny_llama: Path, server: CompletionsServer
+) -> None:
+    file = checkout / "models/base/config.json"
+    write_json(file, {key: value for key, value in read_json(file).items() if key != "max_position_embeddings"})
+    run_profile(context(checkout, tiny_llama, engine=openai(server)), "base", "models/base")
+    assert server.asked
 
 
 @pytest.mark.parametrize("ids", [True, False])

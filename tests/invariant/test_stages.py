@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,10 @@ import pytest
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
-from pivotrl_core.errors import ConfigError, DataError
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.model import load_tokenizer
+from pivotrl_core.engines.protocol import FinishReason, Request, Sample, TokenCount
+from pivotrl_core.errors import ConfigError, DataError, NoPivotsError
 from pivotrl_core.files import file_digest, read_json, read_jsonl, write_json
 from pivotrl_core.pivots.pool import read_pool
 from pivotrl_core.stages.candidates import run_candidates
@@ -20,11 +26,14 @@ from pivotrl_core.stages.compare import run_compare
 from pivotrl_core.stages.context import StageContext
 from pivotrl_core.stages.evaluate import run_evaluate
 from pivotrl_core.stages.models import policy_digest, source_model
-from pivotrl_core.stages.profile import run_profile
+from pivotrl_core.stages.profile import make_profiler, run_profile, training_candidates, write_profile_of
 from pivotrl_core.stages.select import run_select
 from pivotrl_core.stages.train import run_train
 from pivotrl_core.stages.warmup import run_warmup
+from pivotrl_core.types import Message, Role, ToolCall
+from pivotrl_core.verifiers.formatting import format_turn
 from tasks.report.definitions import SECTIONS
+from tasks.sources import model_identity
 from tests.toy_training import pull_toys, toy_trajectories
 
 pytestmark = pytest.mark.usefixtures("deterministic")
@@ -186,6 +195,37 @@ def test_a_shortened_profile_says_what_it_left_out_and_serves_the_rules_it_was_m
         run_select(other, "other", "other", "base")
 
 
+class Scripted:
+    """Writes the same text at every state."""
+
+    version = "1"
+
+    def __init__(self, ids: tuple[int, ...]) -> None:
+        self.ids = ids
+        self.count = TokenCount()
+
+    def sample(self, requests: Sequence[Request], *_: Any) -> list[list[Sample]]:
+        zeros = (0.0,) * len(self.ids)
+        return [[Sample(self.ids, zeros, FinishReason.STOP) for _ in request.seeds] for request in requests]
+
+
+def test_a_profile_of_a_model_that_writes_calls_in_the_other_format_names_the_setting(
+    chain: Path, tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context = with_profile(chain, tiny_llama, tmp_path / "a", {}, rule="pivots")
+    renderer = ChatRenderer(load_tokenizer(tiny_llama, tiny_llama), "compact")
+    call = Message(Role.ASSISTANT, tool_calls=(ToolCall("find", "{}"),))
+    engine = Scripted((*renderer.encode(format_turn(call, "hermes")), renderer.eos_id))
+    profiler = make_profiler(context, engine, renderer, tiny_llama)
+    candidates = training_candidates(context)
+    write_profile_of(context, profiler, candidates, tmp_path / "a/data/profiles/base", "profile")
+    count = len(candidates) * profiler.samples
+    said = f"{count} of {count} samples call tools in the format 'hermes' and count as failures: data.tool_format is"
+    assert said in capsys.readouterr().out
+    with pytest.raises(NoPivotsError, match=f"{count} of them calls in the other format: change data.tool_format"):
+        run_select(context, "other", "other", "base")
+
+
 def test_a_cut_for_a_domain_that_no_candidate_has_is_told(chain: Path, tiny_llama: Path, tmp_path: Path) -> None:
     rule = {"rule": "pivots", "lambda_by_domain": {"terminal": 0.4}}
     context = with_profile(chain, tiny_llama, tmp_path / "a", {}, **rule)
@@ -303,14 +343,23 @@ def test_a_killed_stage_carries_on_to_the_same_files(
 
 
 def test_without_warm_up_the_base_policy_is_a_pointer(tiny_llama: Path, tmp_path: Path) -> None:
-    config = configuration(tiny_llama, warmup={"epochs": 0})
+    config = configuration(Path("mine"), warmup={"epochs": 0})
     pull_toys(tmp_path, toy_trajectories(20))
-    context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache", tmp_path)
-    write_json(tmp_path / "data/pulled/model.json", {"kind": "folder", "path": str(tiny_llama), "digest": "d1"})
-    run_warmup(context)
-    assert [path.name for path in (tmp_path / "models/base").iterdir()] == ["policy.json"]
+    pointers = []
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "mine").symlink_to(tiny_llama)
+        context = replace(
+            StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache", tmp_path),
+            checkout=tmp_path / place,
+        )
+        write_json(tmp_path / "data/pulled/model.json", model_identity(config.model, tmp_path / place))
+        run_warmup(context)
+        assert [path.name for path in (tmp_path / "models/base").iterdir()] == ["policy.json"]
+        pointers.append((tmp_path / "models/base/policy.json").read_bytes())
+    assert pointers[0] == pointers[1]  # so that a reproduction in another clone can come out equal
     # Another model in the same folder is another pointer: what depends on models/base must not be taken for current.
-    assert read_json(tmp_path / "models/base/policy.json")["digest"] == "d1"
+    assert json.loads(pointers[0])["digest"] == model_identity(configuration(tiny_llama).model, tmp_path)["digest"]
     run_candidates(context)
     run_profile(context, "base", "models/base")
     run_select(context, "sft", "sft", "base")

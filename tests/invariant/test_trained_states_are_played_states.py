@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.environments.recording import iter_trajectories, write_trajectories
+from pivotrl_core.environments.recording import iter_trajectories, to_openai_row
 from pivotrl_core.environments.registry import get_domain
+from pivotrl_core.files import write_jsonl
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.pool import build_pool, read_pool, write_pool
 from pivotrl_core.pivots.profile_record import (
@@ -49,7 +50,7 @@ def test_every_state_of_a_pool_is_what_the_policy_reads_at_that_turn(name: str, 
     template, tool_format = RENDERERS[name]
     renderer = ChatRenderer(tiny_tokenizer(template), tool_format)
     domain = get_domain("helpdesk")
-    write_trajectories(tmp_path / "train.jsonl", iter_trajectories(domain, Split.TRAIN, COUNT, 0))
+    write_jsonl(tmp_path / "train.jsonl", map(to_openai_row, iter_trajectories(domain, Split.TRAIN, COUNT, 0)))
     loaded = load_trajectories([tmp_path / "train.jsonl"], Limits(), 0.0)
     found = extract_candidates(loaded.trajectories, 0.0, 0.0)
     pool = {(one.trajectory_id, one.turn_index): one for one in from_pool(found.candidates, tmp_path)}

@@ -16,6 +16,16 @@ import pytest
 
 COMMIT = "c" * 40
 FILES = {"a.jsonl": b'{"a": 1}\n', "warmup/b.jsonl": b'{"b": 2}\n', "README.md": b"not data"}
+TOKENIZER = ["chat_template.jinja", "config.json", "merges.txt", "tokenizer.json", "tokenizer.model"]
+WEIGHTS = ["model-00001-of-00001.safetensors", "model.safetensors.index.json"]
+UNREAD = [
+    "README.md", "consolidated.safetensors", "model.Q4_K_M.gguf", "onnx/config.json", "original/consolidated.00.pth",
+    "original/params.json", "pytorch_model.bin",
+]  # fmt: skip
+REPOSITORIES = {
+    "datasets/team/data": FILES,
+    "models/team/model": {name: name.encode() for name in (*TOKENIZER, *WEIGHTS, *UNREAD)},
+}
 PULL = """
 import sys
 from pathlib import Path
@@ -32,8 +42,16 @@ else:
 """
 
 
+DOWNLOAD = """
+import sys
+from pivotrl_core.engines import hub
+folder = hub.HubRepository("model", "team/model", sys.argv[1]).download(getattr(hub, sys.argv[2]))
+print(*sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()))
+"""
+
+
 class Hub(BaseHTTPRequestHandler):
-    """Answers for one data set with one commit, `main`."""
+    """Answers for a data set and a model with one commit each, `main`."""
 
     asked: list[str] = []  # noqa: RUF012
     down = False
@@ -44,21 +62,23 @@ class Hub(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.split("?")[0]
         self.asked.append(f"{self.command} {path}")
-        api, resolve = "/api/datasets/team/data", f"/datasets/team/data/resolve/{COMMIT}/"
+        kind = "models/team/model" if "team/model" in path else "datasets/team/data"
+        files = REPOSITORIES[kind]
+        api, resolve = f"/api/{kind}", f"/{kind.removeprefix('models/')}/resolve/{COMMIT}/"
         if self.down:
             return self._send(503, b"")
         if path in (f"{api}/revision/main", f"{api}/revision/{COMMIT}"):
-            siblings = [{"rfilename": name} for name in FILES]
-            return self._send_json({"id": "team/data", "sha": COMMIT, "siblings": siblings})
+            siblings = [{"rfilename": name} for name in files]
+            return self._send_json({"id": kind.partition("/")[2], "sha": COMMIT, "siblings": siblings})
         if path.startswith(f"{api}/tree/{COMMIT}"):
             return self._send_json(
                 [
                     {"type": "file", "path": n, "size": len(b), "oid": hashlib.sha1(b).hexdigest()}
-                    for n, b in FILES.items()
+                    for n, b in files.items()
                 ]
             )
         if path.startswith(resolve):
-            body = FILES[path.removeprefix(resolve)]
+            body = files[path.removeprefix(resolve)]
             return self._send(200, body, {"ETag": f'"{hashlib.sha1(body).hexdigest()}"', "X-Repo-Commit": COMMIT})
         code = "RevisionNotFound" if path.startswith(api) else "RepoNotFound"
         return self._send(404, b"{}", {"X-Error-Code": code})
@@ -91,14 +111,20 @@ def hub() -> Iterator[str]:
 def pull_in_process(
     revision: str, tmp_path: Path, patterns: tuple[str, ...] = ("*.jsonl", "*.jsonl.gz"), **environment: str
 ) -> str:
+    """What a pull prints."""
+    return in_process([PULL, revision, str(tmp_path / "pulled"), *patterns], tmp_path, **environment)
+
+
+def in_process(arguments: list[str], tmp_path: Path, **environment: str) -> str:
     """In a process of its own: the hub's client reads its environment when it is imported."""
     import os
 
     clean = {n: v for n, v in os.environ.items() if not n.startswith("HF_")}
     env = {**clean, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
            **environment}  # fmt: skip
-    command = [sys.executable, "-c", PULL, revision, str(tmp_path / "pulled"), *patterns]
-    done = subprocess.run(command, env=env, check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", *arguments], env=env, check=False, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -120,9 +146,19 @@ def test_a_commit_in_the_cache_needs_no_network_and_a_branch_says_what_to_do(hub
     assert "unset HF_HUB_OFFLINE" in said
 
 
+def test_of_a_model_only_what_is_read_is_downloaded(hub, tmp_path):
+    said = in_process([DOWNLOAD, "main", "TOKENIZER_FILES"], tmp_path, HF_ENDPOINT=hub)
+    # The index of the weights is a JSON file like the tokenizer's own: small, and not worth a rule.
+    assert said.split() == sorted([*TOKENIZER, "model.safetensors.index.json"])
+    said = in_process([DOWNLOAD, COMMIT, "MODEL_FILES"], tmp_path, HF_ENDPOINT=hub)
+    assert said.split() == sorted([*TOKENIZER, *WEIGHTS])
+
+
 def test_an_unknown_revision_is_a_configuration_error(hub, tmp_path):
     said = pull_in_process("no-such-branch", tmp_path, HF_ENDPOINT=hub)
-    assert said.startswith("ConfigError hub data set team/data at no-such-branch: not found; check hub.repo")
+    assert said.startswith(
+        "ConfigError hub data set team/data at no-such-branch: not found; check source.repo and source.revision;"
+    )
 
 
 def test_patterns_decide_also_where_the_cache_and_the_last_pull_hold_more(hub, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from pivotrl_core.types import Message, Role, Tool, ToolCall
 from pivotrl_core.verifiers.formatting import format_call, format_turn, tools_listing
 from pivotrl_core.verifiers.parsing import parse_action
+from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
 TOOLS = (Tool("find"), Tool("cancel"))
 
@@ -48,6 +49,8 @@ def test_compact_calls_keep_their_raw_arguments(text: str, calls: list[tuple[str
         ("@find {}\nplease", "expected a call"),
         ("@find {} @cancel {}", "text after a call"),
         ("Sure!\n@find {}", "a call after text"),
+        (block('{"name": "find", "arguments": {}}'), OTHER_FORMAT),
+        ("Sure!" + block('{"name": "find"'), OTHER_FORMAT),
         ("<think>and then", "the thinking never ends"),
         ('@find {"x": ' + "[" * 100_000, "nested too deeply"),
         ("@find " + '{"x": ' * 80 + "1" + "}" * 80, "nested more than 64 levels"),
@@ -66,6 +69,7 @@ def test_a_failed_compact_call_is_an_error(text: str, error: str) -> None:
         ("Write to a@b.c please.", "Write to a@b.c please.", ""),
         ("<think>hm</think>\n\nWhich order?", "Which order?", "hm"),
         ("hm</think>Which order?", "Which order?", "hm"),
+        ("<think>hm</think>\n<think>well</think> \n<think></think>Which order?", "Which order?", "hm\nwell"),
         ("", "", ""),
     ],
 )
@@ -99,6 +103,8 @@ def test_hermes_blocks_and_the_text_around_them() -> None:
         ('{"name": "find", "arguments": {}}</tool_call>', "<tool_call> is missing"),
         ('{"name": "find", "arguments": {}}', "a call outside of <tool_call>"),
         ("<tool_call>", "holds no JSON object"),
+        ('@find {"id": "A1"}', OTHER_FORMAT),
+        ("Sure!\n @find {", OTHER_FORMAT),
     ],
 )
 def test_a_failed_hermes_call_is_an_error(text: str, error: str) -> None:

@@ -11,7 +11,6 @@ import pytest
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation import benchmarks
 from pivotrl_core.evaluation.benchmarks.registry import BENCHMARKS, get_benchmark
-from pivotrl_core.evaluation.benchmarks.wmt24pp import corpus_chrf
 from pivotrl_core.evaluation.code_execution import NO_RESULT, close, run_function, run_program
 from pivotrl_core.evaluation.extraction import choice_letter, code_blocks, first_line, last_boxed
 from pivotrl_core.evaluation.protocol import Item
@@ -69,6 +68,8 @@ GOLDEN = [
     ("mmlu-prox-embedded", "prox-de-1", "right", "Die Antwort ist (F) 5.", 1.0, True),
     ("mmlu-prox-embedded", "prox-de-1", "wrong", "Die Antwort ist (A).", 0.0, True),
     ("mmlu-prox-embedded", "prox-de-1", "malformed", "fünf", 0.0, False),
+    ("mmlu-prox-embedded", "prox-en-1", "malformed: a word, no letter", "The answer is a guess.", 0.0, False),
+    ("mmlu-prox-embedded", "prox-de-1", "right, in small letters", "die antwort ist: (f)", 1.0, True),
     ("mmlu-prox-embedded", "prox-de-1", "cut off", "Die Antwort ist (", 0.0, False),
     ("mmlu-prox-embedded", "prox-zh-1", "right, without spaces", "答案是（A）", 1.0, True),
     ("wmt24pp-embedded", "wmt-fr-01", "right", "Bonjour.", 1.0, True),
@@ -179,10 +180,17 @@ def test_a_benchmark_is_found_by_its_short_name_and_an_unknown_one_is_a_config_e
         get_benchmark("nothing")
 
 
-def test_corpus_chrf_is_one_for_the_references() -> None:
-    items = BENCHMARKS["wmt24pp-embedded"].items()
-    assert corpus_chrf(items, [item.content["reference"] for item in items]) == pytest.approx(1.0)
-    assert corpus_chrf(items, [""] * len(items)) == 0.0
+@pytest.mark.parametrize("costly", [
+    "\\Gamma(999999)", "(x+y+z)^{99}", "(\\sqrt{2}+i)^{-99}", "{" * 20 + "}" * 20, "\\cos\\inftyyy", "\\exp{\\exp{9}}",
+    "999^{99}\\log 9", "999999\\ln 9", "9e9", "9^{9^9}", "99!", "2**99", "1" * 41,
+])  # fmt: skip
+def test_math_verify_is_never_asked_what_could_take_it_long(costly: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(*_: object, **__: object) -> None:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr("math_verify.parse", asked)
+    benchmark = BENCHMARKS["math500-embedded"]
+    assert benchmark.score(benchmark.items()[0], f"\\boxed{{{costly}}}").score == 0.0
 
 
 def test_without_a_sandbox_code_benchmarks_are_skipped_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from pivotrl_core.environments.helpdesk.environment import HelpdeskEnvironment
-from pivotrl_core.environments.recording import iter_trajectories, write_trajectories
+from pivotrl_core.environments.recording import iter_trajectories, to_openai_row
 from pivotrl_core.environments.registry import get_domain
+from pivotrl_core.files import write_jsonl
 from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.types import Action, Candidate, Message, Role, Split, ToolCall
 from pivotrl_core.verifiers.registry import get_verifier
@@ -26,7 +27,7 @@ def candidates(messages: tuple[Message, ...]) -> Iterator[Candidate]:
 
 def test_written_trajectories_are_read_back_whole(tmp_path):
     trajectories = list(iter_trajectories(DOMAIN, Split.TEST, 34, 0))
-    write_trajectories(tmp_path / "rows.jsonl", trajectories)
+    write_jsonl(tmp_path / "rows.jsonl", map(to_openai_row, trajectories))
     loaded = load_trajectories([tmp_path / "rows.jsonl"])
     assert loaded.report.drops == []
     assert [t.id for t in loaded.trajectories] == [t.id for t in trajectories]

@@ -18,10 +18,10 @@ from pivotrl_core.environments.helpdesk.policy import POLICY
 from pivotrl_core.environments.helpdesk.scenario import scenario_from_json, scenario_to_json
 from pivotrl_core.environments.helpdesk.spellings import canonical_date, date_spellings, mentions
 from pivotrl_core.environments.protocol import Pool, Task
-from pivotrl_core.environments.recording import iter_trajectories, to_openai_row, write_trajectories
+from pivotrl_core.environments.recording import iter_trajectories, to_openai_row
 from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.files import read_jsonl
+from pivotrl_core.files import read_jsonl, write_jsonl
 from pivotrl_core.types import Role, Split, content_id
 
 DOMAIN = get_domain("helpdesk")
@@ -146,7 +146,7 @@ def test_messages_are_short_enough_for_a_small_model_on_a_cpu():
 
 def test_openai_rows_hold_the_whole_trajectory(tmp_path):
     trajectories = list(iter_trajectories(DOMAIN, Split.TRAIN, 14, 0))
-    assert write_trajectories(tmp_path / "rows.jsonl", trajectories) == 14
+    assert write_jsonl(tmp_path / "rows.jsonl", map(to_openai_row, trajectories)) == 14
     rows = read_jsonl(tmp_path / "rows.jsonl")
     assert rows == [json.loads(json.dumps(to_openai_row(trajectory))) for trajectory in trajectories]
     for row, trajectory in zip(rows, trajectories, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,20 @@ import huggingface_hub
 import pytest
 from huggingface_hub import errors
 
+from flows.inspecting import inspect_text
 from pivotrl_core.config.loading import parse_config
-from pivotrl_core.engines.hub import HubRepository
-from pivotrl_core.engines.model import resolve_folder
+from pivotrl_core.engines.hub import MODEL_FILES, TOKENIZER_FILES, HubRepository
+from pivotrl_core.engines.model import load_policy, load_tokenizer, resolve_folder
 from pivotrl_core.errors import EXIT_CONFIG, EXIT_TEMPORARY, ConfigError, TemporaryError
 from pivotrl_core.files import read_json, write_json
+from pivotrl_core.stages.candidates import run_candidates
 from pivotrl_core.stages.context import StageContext
-from pivotrl_core.stages.models import source_model
+from pivotrl_core.stages.models import policy_digest, source_model
 from pivotrl_core.stages.warmup import run_warmup
 from tasks.pull.retry import retry
 from tasks.sources import pull_inputs
+from tests.tiny_models import COMPUTE
+from tests.toy_training import pull_toys, toy_trajectories
 
 FIRST, SECOND = "a" * 40, "b" * 40
 
@@ -32,6 +37,7 @@ class Hub:
         self.cache = cache
         self.failures: list[Exception] = []
         self.downloads: list[str] = []
+        self.patterns: list[tuple[str, ...]] = []
 
     def __call__(self, endpoint: str | None) -> Hub:
         return self
@@ -42,8 +48,11 @@ class Hub:
             raise self.failures.pop(0)
         return huggingface_hub.hf_api.ModelInfo(id=name, sha=self.main)
 
-    def snapshot_download(self, name: str, *, revision: str, repo_type: str, **_: Any) -> str:
+    def snapshot_download(
+        self, name: str, *, revision: str, repo_type: str, allow_patterns: list[str], **_: Any
+    ) -> str:
         assert (name, repo_type) == ("owner/name", "model")
+        self.patterns.append(tuple(allow_patterns))
         if self.failures:
             raise self.failures.pop(0)
         self.downloads.append(revision)
@@ -82,6 +91,34 @@ def test_a_branch_that_moves_on_after_the_pull_changes_no_stage(hub: Hub, tmp_pa
     assert set(hub.downloads) == {FIRST}
     pull_inputs(context.config, tmp_path, tmp_path)
     assert source_model(context) == hub.cache / SECOND
+
+
+def test_no_weights_are_downloaded_before_a_stage_computes_with_them(
+    hub: Hub, tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = context_of(tmp_path, revision=FIRST)
+    (hub.cache).mkdir()
+    (hub.cache / FIRST).symlink_to(tiny_llama)
+    pull_toys(tmp_path, toy_trajectories(20))
+    write_json(tmp_path / "data/pulled/model.json", {"kind": "hub", "repo": "owner/name", "revision": FIRST})
+    run_warmup(context)
+    run_candidates(context)
+    load_tokenizer(tmp_path / "models/base", tmp_path / "models/base")
+    monkeypatch.chdir(tmp_path)
+    write_json(tmp_path / "params.yaml", context.config.model_dump(mode="json"))
+    (tmp_path / "dvc.yaml").touch()
+    assert "state_tokens" in inspect_text(tmp_path / "data/pulled/train", as_json=True)
+    assert policy_digest(tmp_path / "models/base", tmp_path / "models/base")  # the commit says it
+    assert hub.patterns == [TOKENIZER_FILES] * 3
+    load_policy(tmp_path / "models/base", tmp_path / "models/base", COMPUTE)
+    assert hub.patterns[3:] == [MODEL_FILES]
+
+
+def test_a_model_without_safetensors_says_so(tiny_llama: Path, tmp_path: Path) -> None:
+    shutil.copy(tiny_llama / "config.json", tmp_path / "config.json")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"never read")
+    with pytest.raises(ConfigError, match="no safetensors file here"):
+        load_policy(tmp_path, tmp_path, COMPUTE)
 
 
 def test_before_a_pull_and_for_another_model_the_configured_revision_counts(hub: Hub, tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def test_above_the_limit_the_run_stops_and_names_the_setting() -> None:
     record = MismatchRecord(tokens=4.0, abs_sum=2.0, abs_max=1.5)
     check_mismatch(record, 0.5)
     check_mismatch(record, None)
-    with pytest.raises(TrainingError, match=r"0\.500 nats a token .* 1\.500\), above train\.mismatch_limit = 0\.49"):
+    with pytest.raises(
+        TrainingError, match=r"0\.500 nats a token .* 1\.500\), above arms\.NAME\.train\.mismatch_limit = 0\.49"
+    ):
         check_mismatch(record, 0.49)
     with pytest.raises(TrainingError, match="nan nats"):
         check_mismatch(MismatchRecord(tokens=1.0, abs_sum=float("nan")), 0.5)

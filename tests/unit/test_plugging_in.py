@@ -11,7 +11,8 @@ import pytest
 
 from pivotrl_core.environments import registry as domains
 from pivotrl_core.environments.protocol import Environment, ExpertDomain, Observation, Pool, Score, Task
-from pivotrl_core.environments.recording import Recorder, iter_trajectories, write_trajectories
+from pivotrl_core.environments.recording import Recorder, iter_trajectories, to_openai_row
+from pivotrl_core.files import write_jsonl
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories import registry as readers
 from pivotrl_core.trajectories.drops import DropReason
@@ -173,7 +174,7 @@ def test_an_environment_of_ones_own_is_a_domain_with_trajectories(
 ) -> None:
     monkeypatch.setitem(domains.DOMAINS, "lamps", f"{__name__}:LampDomain")
     domain: ExpertDomain = domains.get_domain("lamps")
-    write_trajectories(tmp_path / "lamps.jsonl", iter_trajectories(domain, Split.TRAIN, 8, seed=0))
+    write_jsonl(tmp_path / "lamps.jsonl", map(to_openai_row, iter_trajectories(domain, Split.TRAIN, 8, seed=0)))
     loaded = load_trajectories([tmp_path / "lamps.jsonl"])
     found = extract_candidates(loaded.trajectories, 0.0, 0.0)
     assert (loaded.report.kept, len(found.candidates)) == (8, 16)  # a call and a message each

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from pivotrl_core.errors import NoPivotsError
-from pivotrl_core.pivots.pool import build_pool, read_drops, read_pool, write_pool
+from pivotrl_core.pivots.pool import build_pool, read_pool, write_pool
 from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
 from pivotrl_core.pivots.profiling import Rollout, distinct_successes
 from pivotrl_core.pivots.selection import AllTurns, Pivots
-from pivotrl_core.types import Candidate, Message, Role, Split, Verdict
+from pivotrl_core.pivots.tables import read_table
+from pivotrl_core.types import Candidate, Message, Role, Split, ToolCall, Verdict
+from pivotrl_core.verifiers.parsing import parse_action
+from pivotrl_core.verifiers.tool_call import ToolCallVerifier
 
 
 def candidate(number: int, split: Split = Split.TRAIN, domain: str = "tool") -> Candidate:
@@ -79,7 +83,7 @@ def test_every_candidate_is_in_the_pool_or_in_the_drop_report(profile: pd.DataFr
     assert [(row.k, row.successes, row.mu, row.sigma2) for row in rows] == [(4, 1, 0.25, 0.1875), (4, 2, 0.5, 0.25)]
     assert [row.found for row in rows] == [((1, 7), (1, 8)), ((2, 7), (2, 8))]
     assert not any(row.censored for row in rows)
-    drops = read_drops(tmp_path / "drops.parquet")
+    drops = read_table(tmp_path / "drops.parquet", "drops")
     assert len(rows) + len(drops) == len(everything)
     assert set(drops["candidate_id"]) | {row.candidate.id for row in rows} == {one.id for one in everything}
 
@@ -87,6 +91,26 @@ def test_every_candidate_is_in_the_pool_or_in_the_drop_report(profile: pd.DataFr
 def test_no_pivots_left_stops_and_says_which_condition_removed_what(profile: pd.DataFrame) -> None:
     with pytest.raises(NoPivotsError, match=r"all_failed removed 1, all_succeeded removed 1, mu_not_below_lambda rem"):
         build_pool(profile, Pivots(0.1))
+
+
+@pytest.mark.parametrize(("malformed", "other", "told"), [
+    (8, 6, r"8 of 16 samples were malformed, 6 of them calls in the other format: change data\.tool_format \(comp"),
+    (8, 0, r"8 of 16 samples were malformed: look at .*; is data\.tool_format the way this model writes calls\? Raise"),
+    (7, 7, r"all_failed removed 4\. Raise lambda_diff"),
+])  # fmt: skip
+def test_no_pivots_left_because_calls_could_not_be_read_names_the_setting(
+    malformed: int, other: int, told: str, tmp_path: Path
+) -> None:
+    block = '<tool_call>{"name": "find", "arguments": {}}</tool_call>'
+    texts = [*[block] * other, *["@find {"] * (malformed - other), *["What do you mean?"] * (16 - malformed)]
+    caller = Message(Role.ASSISTANT, tool_calls=(ToolCall("find", "{}"),))
+    turns = [replace(candidate(number), expert=caller) for number in range(4)]
+    judge = ToolCallVerifier()
+    verdicts = [judge.verify(turns[i // 4], parse_action(text, "compact")) for i, text in enumerate(texts)]
+    rows = [ProfileRow(turn, tuple(verdicts[4 * at : 4 * at + 4])) for at, turn in enumerate(turns)]
+    write_profile(tmp_path / "profile.parquet", rows)
+    with pytest.raises(NoPivotsError, match=told):
+        build_pool(read_profile(tmp_path / "profile.parquet"), Pivots(0.6))
 
 
 def test_a_pool_file_is_the_same_bytes_twice(profile: pd.DataFrame, tmp_path: Path) -> None:

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import BioGptConfig, BioGptForCausalLM
 
 from pivotrl_core.config.arms import FullParameters, LoRA, Parameters
 from pivotrl_core.config.stages import ComputeConfig
-from pivotrl_core.engines.model import Policy, load_policy
+from pivotrl_core.engines.model import Policy, follow_path, load_policy
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, write_json
 from pivotrl_core.training.policy import TrainablePolicy
-from pivotrl_core.training.saving import load_tensors, save_tensors
-from tests.tiny_models import COMPUTE
+from pivotrl_core.training.saving import load_tensors, save_model, save_tensors
+from tests.tiny_models import COMPUTE, tiny_tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 LOW_RANK, FULL = LoRA(rank=4, alpha=8.0), FullParameters(kind="full")
@@ -150,8 +151,10 @@ def test_a_merged_model_keeps_the_dtype_it_computes_in(tiny_llama: Path, tmp_pat
 
 
 def test_a_pointer_leads_to_the_model_it_names(tiny_llama: Path, tmp_path: Path) -> None:
-    write_json(tmp_path / "base" / "policy.json", {"path": str(tiny_llama)})
-    loaded = load_policy(tmp_path / "base", tmp_path / "base", COMPUTE)
+    (tmp_path / "mine").symlink_to(tiny_llama)
+    write_json(tmp_path / "base" / "policy.json", {"kind": "folder", "path": "mine"})
+    place = follow_path(tmp_path / "base", tmp_path)
+    loaded = load_policy(place, place, COMPUTE)
     assert torch.equal(logits(loaded.model), logits(load_policy(tiny_llama, tiny_llama, COMPUTE).model))
     with pytest.raises(ConfigError, match=r"config\.json is missing"):
         load_policy(tmp_path / "nowhere", tmp_path / "nowhere", COMPUTE)
@@ -194,3 +197,18 @@ def test_what_is_written_for_an_engine_elsewhere_computes_alike_with_an_output_h
         assert loaded.model.lm_head.weight.data_ptr() != loaded.model.model.embed_tokens.weight.data_ptr()
     else:
         assert policy.lora_rank == 4
+
+
+def test_the_output_head_is_written_under_whatever_name_its_family_has(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = BioGptForCausalLM(BioGptConfig(
+        vocab_size=320, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2,
+        tie_word_embeddings=True,
+    ))  # fmt: skip
+    save_model(model, tiny_tokenizer(), tmp_path, untied=True)
+    tensors = load_tensors(tmp_path / "model.safetensors")
+    assert torch.equal(tensors["output_projection.weight"], tensors["biogpt.embed_tokens.weight"])
+    assert "lm_head.weight" not in tensors
+    loaded = load_policy(tmp_path, tmp_path, COMPUTE).model
+    assert loaded.output_projection.weight.data_ptr() != loaded.biogpt.embed_tokens.weight.data_ptr()
+    assert torch.equal(logits(loaded), logits(model.eval()))

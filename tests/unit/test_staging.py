@@ -24,7 +24,7 @@ from pivotrl_core.pivots.selection import (
     keeps,
 )
 from pivotrl_core.pivots.staging import Staging
-from pivotrl_core.stages.rules import curtailment
+from pivotrl_core.stages.rules import curtailment, selection_rule
 
 
 def staging(rules: list[CountRule], k: int, waves: tuple[int, ...], error: float) -> Staging:
@@ -112,6 +112,21 @@ def test_rules_of_the_profile_take_its_decisions_and_others_refuse_it() -> None:
         Pivots(0.4).decide(frame)
     with pytest.raises(DataError, match=r"adaptive-eta looks at the spread of all of them"):
         AdaptiveEta().decide(frame)
+
+
+@pytest.mark.parametrize("rule", ["pivots", "random"])
+def test_a_rule_is_the_same_one_in_whatever_order_it_names_domains(rule: str) -> None:
+    def named(*domains: tuple[str, float]) -> ProfileConfig:
+        rules = [{"rule": rule, "lambda_by_domain": dict(domains)}]
+        return ProfileConfig.model_validate({"samples": 16, "staged": {"waves": [4, 8]}, "decides_for": rules})
+
+    profiled, selected = named(("tool", 0.4), ("web", 0.2)), named(("web", 0.2), ("tool", 0.4))
+    plan = curtailment(profiled)
+    assert isinstance(plan, Staging)
+    frame = rows(plan, STREAMS)
+    assert (frame["k"] < 16).any()
+    decide = selection_rule(selected.decides_for[0]).decide
+    assert decide(frame) == selection_rule(profiled.decides_for[0]).decide(frame)
 
 
 def test_the_configuration_says_waves_and_error_and_for_which_rules() -> None:

@@ -14,9 +14,11 @@ from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.trajectories.nemo_gym import read_items
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
 from pivotrl_core.verifiers.exact import ExactVerifier
+from pivotrl_core.verifiers.parsing import parse_action
 from pivotrl_core.verifiers.registry import get_verifier
 from pivotrl_core.verifiers.settings import FunctionalSettings
 from pivotrl_core.verifiers.tool_call import ToolCallVerifier
+from pivotrl_core.verifiers.values import MAX_COMPARED, Comparison
 
 PIVOT_ROWS = Path(__file__).parents[2].parent / "shared" / "data" / "pivot_rows"
 ROLLOUTS = PIVOT_ROWS / "single_step_tool_use_with_argument_comparison" / "example_rollouts.jsonl"
@@ -79,6 +81,9 @@ CASES: list[tuple[str, Any, Any, Any, float]] = [
     ("another name", {"x": "red mug"}, {"x": "red rug"}, STRING, 0),
     ("free text, one word changed", {"x": LONG}, {"x": LONG.replace("came", "was")}, STRING, 1),
     ("free text, another number", {"x": LONG}, {"x": LONG.replace("1234", "1235")}, STRING, 0),
+    ("free text, another sign", {"x": f"{LONG} -5"}, {"x": f"{LONG} 5"}, STRING, 0),
+    ("free text, another minus sign", {"x": f"{LONG} (-5)"}, {"x": f"{LONG} (\u22125)"}, STRING, 1),
+    ("free text, a dash is no sign", {"x": f"{LONG} 2026-05-12"}, {"x": f"{LONG} 2026/05/12"}, STRING, 1),
     ("free text, something else", {"x": LONG}, {"x": "The weather in 1234 is quite nice today"}, STRING, 0),
     ("a day as people say it", {"x": "2026-05-12"}, {"x": "12 May"}, {**STRING, "format": "date"}, 1),
     ("a day, month first", {"x": "2026-05-12"}, {"x": "May 12th, 2026"}, {**STRING, "format": "date"}, 1),
@@ -148,6 +153,46 @@ def test_a_referenced_schema_is_followed() -> None:
     candidate = expecting(Message(Role.ASSISTANT, tool_calls=calls({"where": {"x": 1}})), schema)
     action = Action(tool_calls=calls({"where": {"unit": "m", "x": 1}}))
     assert ToolCallVerifier().verify(candidate, action).reward == 1
+
+
+def test_a_default_that_holds_itself_ends() -> None:
+    node = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n", "default": {}}}}
+    candidate = expecting(Message(Role.ASSISTANT, tool_calls=calls({})), {**node, "$defs": {"n": node}})
+    for arguments, accepted in (("{ }", 1.0), ('{"a": {"a": {}}}', 1.0), ('{"a": {"a": {"b": 1}}}', 0.0)):
+        assert ToolCallVerifier().verify(candidate, Action(tool_calls=calls(arguments))).reward == accepted
+
+
+def test_lists_without_order_inside_of_others_are_compared_as_far_as_is_reasonable() -> None:
+    schema = {"type": "object", "properties": {"x": {"uniqueItems": True, "items": {"uniqueItems": True}}}}
+    rows = [[*range(59), 100 + row] for row in range(60)]
+    others = [[*row[:-1], -1] for row in rows]  # every pair of rows would be tried, and of each every pair of items
+    comparison = Comparison(schema, 0.8)
+    assert comparison.equal({"x": rows}, {"x": [list(row) for row in rows]}, schema)
+    assert comparison.compared[0] < 10_000  # in order already: no pairs to try
+    comparison = Comparison(schema, 0.8)
+    assert not comparison.equal({"x": rows}, {"x": others}, schema)
+    assert comparison.compared[0] < MAX_COMPARED + 10_000
+    distinct = [list(range(60 * row, 60 * row + 60)) for row in range(60)]
+    turned = [list(reversed(row)) for row in reversed(distinct)]
+    assert Comparison(schema, 0.8).equal({"x": distinct}, {"x": turned}, schema)
+
+
+@pytest.mark.parametrize(
+    "unseen", ["\u2800", "\u3164 \u115f\u1160\uffa0", "\ufe0f\u034f", "\u00ad\u200b\u00a0"], ids=ascii
+)
+def test_a_message_that_nobody_can_see_is_no_answer(unseen: str) -> None:
+    candidate = expecting(Message(Role.ASSISTANT, "It is done."))
+    for verifier in (ToolCallVerifier(), ExactVerifier()):
+        assert verifier.verify(candidate, parse_action(unseen, "compact")).reason == "no_answer"
+        assert verifier.verify(candidate, parse_action(f"{unseen}e\u0301", "compact")).reason != "no_answer"
+
+
+@pytest.mark.parametrize("end", ["", "</think>", "</think>\n"])
+def test_thinking_in_any_number_of_blocks_says_nothing(end: str) -> None:
+    candidate = expecting(Message(Role.ASSISTANT, "It is done."))
+    for count in range(1, 5):
+        action = parse_action("<think>a</think>\n" * count + f"<think>done{end}", "compact")
+        assert ToolCallVerifier().verify(candidate, action).reward == 0.0
 
 
 def test_the_threshold_of_free_text_is_a_setting_and_identical_text_always_passes() -> None:

@@ -322,11 +322,25 @@ def test_equal_ids_in_two_files_are_two_rows(tmp_path: Path) -> None:
 def test_too_many_drops_stop_with_the_counts_and_no_rows_at_all_is_an_error(file: Path) -> None:
     file.write_text("{\n" + json.dumps(GOOD))
     assert load_trajectories([file], max_drop_share=0.5).report.share == 0.5
-    with pytest.raises(TooManyDropsError, match=r"1 of 2 rows were dropped.*broken_json.*`pivotrl inspect FILE`"):
+    with pytest.raises(TooManyDropsError, match=r"1 of 2 rows are unusable.*broken_json.*`pivotrl inspect FILE`"):
         load_trajectories([file], max_drop_share=0.4)
     file.write_text("")
     with pytest.raises(DataError, match="no trajectory row"):
         load_trajectories([file])
+
+
+def test_exports_that_grow_bring_every_earlier_row_again_and_are_not_refused_for_it(tmp_path: Path) -> None:
+    rows = [chat(USER, {"role": "assistant", "content": f"Answer {day}."}) for day in range(5)]
+    for night in range(5):  # 1 + 2 + 3 + 4 + 5 rows, of which 5 differ
+        text = "\n".join(json.dumps(row) for row in rows[: night + 1])
+        (tmp_path / f"night-{night}.jsonl").write_text(text)
+    report = load_trajectories(trajectory_files(tmp_path), max_drop_share=0.0).report
+    assert (report.read, report.kept, report.by_reason(), report.share) == (15, 5, {"duplicate_content": 10}, 0.0)
+    (tmp_path / "night-5.jsonl").write_text("{")
+    with pytest.raises(
+        TooManyDropsError, match=r"1 of 16 rows are unusable \(6.2%\)(.|\n)*night-5.jsonl:1: broken_json"
+    ):
+        load_trajectories(trajectory_files(tmp_path), max_drop_share=0.06)
 
 
 def test_a_drop_reads_as_a_sentence() -> None:

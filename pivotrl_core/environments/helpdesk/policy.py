@@ -6,7 +6,6 @@ Tools enforce most of it with an error; the 30-day limit on returns is the agent
 from __future__ import annotations
 
 TODAY = "2026-05-04"
-RETURN_DAYS = 30
 
 POLICY = """You are the help desk of a small shop. Today is 4 May 2026.
 Ask for what is missing. Find the order before you do anything else.

@@ -41,7 +41,9 @@ class _Wording:
     example: str
 
     def pattern(self) -> re.Pattern[str]:
-        return re.compile(re.escape(self.answer) + r"\s*[:：]?\s*[(（]?([A-J])(?![A-Za-z])", re.IGNORECASE)
+        words = f"(?i:{re.escape(self.answer)})"
+        # A small letter alone may be a word of the language: 'the answer is a duck'.
+        return re.compile(words + r"\s*(?:[:：]\s*)?[(（]?((?<=[(（])[a-j]|[A-J])(?![A-Za-z])")
 
 
 _WORDINGS: Mapping[str, _Wording] = {

@@ -1,9 +1,10 @@
-"""All benchmarks by name, in the order in which tables print them. The one place that knows every benchmark file."""
+"""All benchmarks by name, in the order of the configuration's list. The one place that knows every benchmark file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pivotrl_core.config.stages import EMBEDDED
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation.benchmarks.aime25 import AIME25
 from pivotrl_core.evaluation.benchmarks.ifbench import IFBench
@@ -34,7 +35,7 @@ def get_benchmark(name: str) -> Benchmark:
     Raises:
         ConfigError: there is none; the message lists the names.
     """
-    for known in (name, f"{name}-embedded"):
+    for known in (name, f"{name}{EMBEDDED}"):
         if known in BENCHMARKS:
             return BENCHMARKS[known]
     raise ConfigError(f"There is no benchmark {name!r}; choose from {', '.join(BENCHMARKS)}.")
