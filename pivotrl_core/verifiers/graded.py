@@ -1,0 +1,32 @@
+"""A verifier made of a grader and a rule for rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from time import perf_counter
+
+from pivotrl_core.types import Action, Candidate, Json, Verdict, content_id
+from pivotrl_core.verifiers.protocol import Grader
+from pivotrl_core.verifiers.rewards import RewardRule
+
+
+class GradedVerifier:
+    """Grades, decides and rewards."""
+
+    def __init__(self, grader: Grader, rule: RewardRule | None = None) -> None:
+        self.grader = grader
+        self.rule = rule or RewardRule()
+        self.name = grader.name
+        self.version = f"{grader.version}-{content_id(asdict(self.rule))}"
+
+    def verify(self, candidate: Candidate, action: Action) -> Verdict:
+        started = perf_counter()
+        components = self.grader.grade(candidate, action)
+        return self.score(components, {"grade": perf_counter() - started})
+
+    def score(self, components: Mapping[str, Json], timings: Mapping[str, float] | None = None) -> Verdict:
+        """The verdict on components that were found now or before."""
+        decision = self.grader.decide(components)
+        reward = self.rule.reward(decision, components)
+        return Verdict(reward, decision.reason, components, timings or {}, self.version)
