@@ -6,7 +6,7 @@ And the whole of the embedded domain's profile, alone: what a candidate costs, a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +83,10 @@ class ProfileBench(Bench):
             "group_size": self.samples, "candidates": len(candidates),
             "generated_tokens": measured.answer["generated"],
         }  # fmt: skip
-        return Comparison(
-            "profile", None, setting, ms_per_candidate=1000 * measured.cpu / len(candidates),
-            shares=measured.answer["shares"], ours=measured,
-        )  # fmt: skip
+        each = 1000 * measured.cost / len(candidates)
+        told = Comparison("profile", None, setting, shares=measured.answer["shares"], ours=measured)
+        on_gpu = measured.cpu is None
+        return replace(told, wall_ms_per_candidate=each) if on_gpu else replace(told, ms_per_candidate=each)
 
     def _requests(self) -> list[Request]:
         from transformers import AutoTokenizer

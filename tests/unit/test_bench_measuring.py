@@ -14,7 +14,7 @@ from tests.hoarding import Hoard, fail, kill_itself, nothing
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    with Worker(Side("hoard", Hoard, (64,)), nothing) as found:
+    with Worker(Side("hoard", Hoard, (64,)), Machine(nothing)) as found:
         yield found
 
 
@@ -26,11 +26,12 @@ def test_each_side_has_a_process_and_a_peak_of_its_own() -> None:
     assert len(large.readings) == len(small.readings) == 3
     assert large.memory == pytest.approx(256 * 2**20, rel=0.1)
     assert small.memory == pytest.approx(16 * 2**20, rel=0.3)
+    assert large.cpu is not None
     assert 0 < large.cpu <= 2 * large.wall
 
 
 def test_a_side_that_fails_says_what_and_one_that_is_killed_says_so(worker: Worker) -> None:
     with pytest.raises(MeasurementError, match=r"hoard: Traceback[\s\S]*ValueError: odd task"):
         worker.load(fail)
-    with Worker(Side("gone", Hoard, (1,)), nothing) as other, pytest.raises(SideKilledError, match=r"gone.*-9"):
+    with Worker(Side("gone", Hoard, (1,)), Machine(nothing)) as other, pytest.raises(SideKilledError, match=r"gone.*-9"):
         other.load(kill_itself)
