@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from pivotrl_core.bench.chance import ChanceVerifier
 from pivotrl_core.bench.conversations import DOMAIN
 from pivotrl_core.bench.measuring import Answer
 from pivotrl_core.bench.shapes import load_any
@@ -36,12 +37,13 @@ RULE: CountRule = Pivots(0.6)
 
 @dataclass(frozen=True, slots=True)
 class ProfilePlan:
-    """How candidates are profiled. `curtailed`: no more samples than the rule needs."""
+    """How candidates are profiled. `curtailed`: no more samples than the rule needs; `by_chance`: see `chance.py`."""
 
     samples: int
     sampling: SamplingConfig
     tool_format: str = "compact"
     curtailed: bool = False
+    by_chance: bool = False
 
 
 class Clock:
@@ -118,7 +120,9 @@ class DeskProfile:
         self.now = time.process_time if compute.device == "cpu" else time.perf_counter
         self.tokenizer = policy.tokenizer
         self.engine = TransformersEngine(policy.model, [ChatRenderer(policy.tokenizer, plan.tool_format).eos_id])
-        self.verifier = get_verifier("functional", domain=get_domain(DOMAIN))
+        self.verifier: Verifier = get_verifier("functional", domain=get_domain(DOMAIN))
+        if plan.by_chance:
+            self.verifier = ChanceVerifier()
 
     def load(self, task: list[Candidate]) -> None:
         self.task = task

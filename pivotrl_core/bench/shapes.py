@@ -90,9 +90,7 @@ def write_shape(name: str, tokenizer: Path, folder: Path, seed: int = 0) -> Path
         for file in tokenizer.glob(pattern):
             if file.name != CONFIG:
                 shutil.copyfile(file, folder / file.name)
-    entries = max(read_json(folder / "tokenizer.json")["model"]["vocab"].values()) + 1
-    config = _config(SHAPES[name], entries)
-    write_json(folder / CONFIG, config.to_dict() | {"architectures": None})
+    write_json(folder / CONFIG, _config(SHAPES[name], _entries(folder)).to_dict())
     write_json(folder / MARK, {"seed": seed})
     return folder
 
@@ -112,13 +110,17 @@ def random_model(folder: Path, compute: ComputeConfig) -> Policy:
 
     seed = int(read_json(folder / MARK)["seed"])
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    kept = torch.get_rng_state()
     torch.manual_seed(seed)  # on every device
     with torch.device(compute.device):
         model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-    torch.set_rng_state(kept)
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     return Policy(model.to(torch_dtype(compute)).eval().requires_grad_(False), tokenizer, adapter=False)
+
+
+def _entries(folder: Path) -> int:
+    from transformers import AutoTokenizer
+
+    return len(AutoTokenizer.from_pretrained(folder, local_files_only=True))
 
 
 def _config(shape: Shape, entries: int) -> PreTrainedConfig:

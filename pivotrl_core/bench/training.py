@@ -29,7 +29,7 @@ class TrainBench(Bench):
 
     Attributes:
         group: actions of the group, `state` and `action`: tokens of the state and of each action.
-        batch_group: actions of the smaller group at which memory is compared with TRL in one batch.
+        batch_group: actions of the smaller group at which memory is compared with TRL in one batch; 0: at none.
         rounds: measured runs of each side.
         search: TRL's micro-batches that are tried, and `checkpointing`: with and without.
         padded: micro-batches of the padded form that are tried; `padded_tokens`: of one on the curve.
@@ -68,6 +68,7 @@ class TrainBench(Bench):
         yield compare("train", "padded", setting | {"micro_batch": padded}, ours, measured["padded"], limit)
         if fastest is not None:
             yield self._leanest(ours, found)
+        if fastest is not None and self.batch_group:
             yield self._one_batch(found)
 
     def curve(self, groups: Sequence[int], states: Sequence[int]) -> Iterator[Comparison]:
@@ -141,6 +142,8 @@ class TrainBench(Bench):
 
     def _fastest(self, name: str, sides: Mapping[int, Side]) -> int:
         """The micro-batch at which a side takes the least processor time a sequence, or the least time on a GPU."""
+        if len(sides) == 1:
+            return next(iter(sides))
         self.say(f"micro-batches of the {name} form:")
         costs = {}
         for micro, side in sides.items():

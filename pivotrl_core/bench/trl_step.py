@@ -49,7 +49,8 @@ def make_trainer(folder: Path, compute: ComputeConfig, group: int, setting: TrlS
     model: Any = loaded.model.requires_grad_(True)
     # The weights are in the dtype already; casts around each operation (bf16=True) would be work that ours has not.
     arguments = GRPOConfig(
-        output_dir=str(Path(tempfile.gettempdir()) / "pivotrl-bench-trl"), use_cpu=compute.device == "cpu", bf16=False, report_to=[],
+        output_dir=str(Path(tempfile.gettempdir()) / "pivotrl-bench-trl"),
+        use_cpu=compute.device == "cpu", bf16=False, report_to=[],
         beta=0.0, loss_type="dapo", epsilon=0.2, temperature=1.0, num_generations=group,
         per_device_train_batch_size=setting.micro_batch, gradient_accumulation_steps=group // setting.micro_batch,
         gradient_checkpointing=setting.checkpointing, gradient_checkpointing_kwargs={"use_reentrant": False},
