@@ -103,17 +103,16 @@ class PretendGPU(TorchFunctionMode):
         return tree_map(_inner, found) if _is_place(given.get("device")) else found
 
     def _move(self, func: Callable[..., Any], args: Sequence[Any], given: dict[str, Any]) -> Any:
-        tensor, *others = args
-        places = [one for one in (*others, given.get("device")) if _is_place(one)]
-        rest = [one for one in others if not _is_place(one)]
-        given.pop("device", None)
-        to_gpu = func is Tensor.cuda or any(map(_is_cuda, places))
-        to_host = func is Tensor.cpu or (places and not to_gpu)
-        if to_gpu and not isinstance(tensor, OnGPU):
+        tensor, *asked = args
+        asked = [*asked, *given.values()]
+        asked += [part for one in asked if isinstance(one, Tensor) for part in (one.device, one.dtype)]  # to(another)
+        places = [one for one in asked if _is_place(one)]
+        dtype = next((one for one in asked if isinstance(one, torch.dtype)), tensor.dtype)
+        if (func is Tensor.cuda or any(map(_is_cuda, places))) and not isinstance(tensor, OnGPU):
             tensor = OnGPU(tensor.detach())
-        if to_host and isinstance(tensor, OnGPU):
+        elif (func is Tensor.cpu or (places and not any(map(_is_cuda, places)))) and isinstance(tensor, OnGPU):
             tensor = tensor.inner.detach()
-        return Tensor.to(tensor, *rest, **given) if rest or given else tensor
+        return Tensor.to(tensor, dtype, copy=given.get("copy", False))
 
 
 def _is_place(value: Any) -> bool:
