@@ -64,12 +64,14 @@ def profile(
     device: Device = "cpu", dtype: Dtype = "float32", threads: Threads = 2, rounds: Rounds = 5, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Sampling at the turns of conversations, beside generate. Example: pivotrl bench profile --dtype bfloat16."""
+    from tasks.settings import find_checkout
+
     given = _given(model, shape, device, dtype, threads)
     from pivotrl_core.bench.profiling import ProfileBench
 
     plan = ProfileBench(
         **given, samples=samples, max_tokens=max_tokens, count=count, tokens=tokens, turns=turns, source=trajectories,
-        candidates=candidates, rounds=rounds,
+        candidates=candidates, checkout=find_checkout(), rounds=rounds,
     )  # fmt: skip
     _tell(plan.run(), as_json)
 
@@ -121,6 +123,7 @@ def gpu(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="tiny, on a processor: shows that all of it runs")] = False,
     minutes: Annotated[float, typer.Option(min=0.1, help="of all parts together")] = 14.0,
     out: Annotated[Path, typer.Option(help="folder of records.jsonl and log.txt; carried on")] = Path("bench-gpu"),
+    parts: Annotated[str, typer.Option(help="names with commas; all where none is given")] = "",
     threads: Threads = 2,
 ) -> None:  # fmt: skip
     """All of these on one GPU, models of random weights. Example: pivotrl bench gpu --dry-run."""
@@ -133,8 +136,13 @@ def gpu(
     from pivotrl_core.config.stages import ComputeConfig
     from pivotrl_core.errors import MeasurementError
     from tasks.memory import prepare_memory
+    from tasks.settings import find_checkout
 
     sizes = DRY if dry_run else Sizes()
+    known = {part.name: part for part in plan(sizes)}
+    if unknown := sorted(set(filter(None, parts.split(","))) - set(known)):
+        raise typer.BadParameter(f"{', '.join(unknown)}: choose of {', '.join(known)}", param_hint="--parts")
+    chosen = [part for name, part in known.items() if not parts or name in parts.split(",")]
     folders = {shape: _shape_folder(shape) for shape in dict.fromkeys((sizes.small, sizes.middle, sizes.large))}
     compute = ComputeConfig.model_validate({
         "device": "cpu" if dry_run else "cuda", "dtype": "bfloat16", "threads": threads, "lanes": 1,
@@ -143,10 +151,9 @@ def gpu(
     journal = Journal(out, _say, lambda line: print(line, flush=True))
     # A dry run starts no processes of its own: that takes longer than all else in it.
     machine = Machine(prepare_memory, isolated=not dry_run, device=compute.device)
-    ground = Ground(folders, compute, machine, journal.say)
-    parts = plan(sizes)
-    journal.record(setting_out(ground, parts, 60 * minutes))
-    failed = run_parts(parts, ground, journal, 60 * minutes)
+    ground = Ground(folders, compute, machine, journal.say, None if dry_run else find_checkout())
+    journal.record(setting_out(ground, chosen, 60 * minutes))
+    failed = run_parts(chosen, ground, journal, 60 * minutes)
     if failed:
         raise MeasurementError(f"not all parts ended well: {', '.join(failed)}; {out / 'records.jsonl'} says why")
 

@@ -50,12 +50,14 @@ class Ground:
         compute: how all sides compute.
         machine: how they are run, and until when.
         say: hears of the progress.
+        checkout: where the environment of vLLM is looked for; None: nowhere.
     """
 
     folders: dict[str, Path]
     compute: ComputeConfig
     machine: Machine
     say: Say
+    checkout: Path | None = None
 
     def given(self, shape: str) -> Record:
         """What every benchmark is given."""
@@ -127,12 +129,13 @@ def plan(sizes: Sizes) -> list[Part]:
     return [
         Part("check", 70, lambda ground: check(ground, sizes)),
         Part("curve", 100, lambda ground: _told(_train(ground, sizes, sizes.small).curve(sizes.groups, sizes.states))),
-        Part("profile", 120, lambda ground: _told(_profile(ground, sizes, sizes.small).run())),
-        Part("train", 150, lambda ground: _told(_train(ground, sizes, sizes.small).step())),
-        Part("iterate", 130, lambda ground: _told(_iterate(ground, sizes).run())),
-        Part("curtail", 90, lambda ground: _told([_curtail(ground, sizes).timed()])),
-        Part("curve-middle", 90, lambda ground: _told(_middle_curve(ground, sizes))),
-        Part("profile-large", 120, lambda ground: _told(_large_profile(ground, sizes))),
+        Part("profile", 100, lambda ground: _told(_own_profile(_profile(ground, sizes, sizes.small)))),
+        Part("train", 140, lambda ground: _told(_train(ground, sizes, sizes.small).step())),
+        Part("iterate", 110, lambda ground: _told(_iterate(ground, sizes).run())),
+        Part("curtail", 60, lambda ground: _told([_curtail(ground, sizes).timed()])),
+        Part("curve-middle", 80, lambda ground: _told(_middle_curve(ground, sizes))),
+        Part("profile-large", 110, lambda ground: _told([_large_profile(ground, sizes).against_generate()])),
+        Part("vllm", 120, lambda ground: _told([_profile(ground, sizes, sizes.small).against_vllm()])),
     ]
 
 
@@ -224,12 +227,17 @@ def _middle_curve(ground: Ground, sizes: Sizes) -> Iterator[Comparison]:
 def _profile(ground: Ground, sizes: Sizes, shape: str) -> ProfileBench:
     return ProfileBench(
         **ground.given(shape), samples=sizes.samples, max_tokens=sizes.max_tokens, tokens=sizes.tokens,
-        turns=sizes.turns, candidates=sizes.candidates, rounds=sizes.rounds,
+        turns=sizes.turns, candidates=sizes.candidates, checkout=ground.checkout, rounds=sizes.rounds,
     )  # fmt: skip
 
 
-def _large_profile(ground: Ground, sizes: Sizes) -> list[Comparison]:
-    return replace(_profile(ground, sizes, sizes.large), turns=sizes.large_turns).compare()
+def _own_profile(bench: ProfileBench) -> Iterator[Comparison]:
+    yield bench.against_generate()
+    yield bench.own()
+
+
+def _large_profile(ground: Ground, sizes: Sizes) -> ProfileBench:
+    return replace(_profile(ground, sizes, sizes.large), turns=sizes.large_turns)
 
 
 def _iterate(ground: Ground, sizes: Sizes) -> IterateBench:
