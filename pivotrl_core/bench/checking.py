@@ -8,7 +8,8 @@ bfloat16, whose rounding is some hundredths of what is compared, only what is gr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,10 @@ class DeviceCheck:
             "logprob": found["logprob_difference"] <= limits.logprob,
             "greedy": found["greedy_gap"] <= limits.logprob,
         }
-        self.found = found | {"wrong": [name for name, held in checks.items() if not held], "gpu": _gpu()}
+        self.found = finite_or_text(found) | {
+            "wrong": [name for name, held in checks.items() if not held],
+            "gpu": _gpu(),
+        }
 
     def answer(self) -> Answer:
         return self.found
@@ -163,6 +167,15 @@ class DeviceCheck:
         logits_NTV = self.plain(ids_NL[:, :-1], use_cache=False, logits_to_keep=targets_NT.shape[1]).logits
         logprobs_NT: Tensor = logits_NTV.float().log_softmax(-1).gather(-1, targets_NT[..., None])[..., 0]
         return logprobs_NT
+
+
+def finite_or_text(values: Mapping[str, float]) -> dict[str, Any]:
+    """What JSON has no number for, as text: a check that ends in it must be told too.
+
+    >>> finite_or_text({"loss": float("nan"), "greedy_equal": 3})
+    {'loss': 'nan', 'greedy_equal': 3}
+    """
+    return {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
 
 
 def _gpu() -> dict[str, Any]:

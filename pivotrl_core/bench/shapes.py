@@ -55,7 +55,7 @@ class Shape:
         """Weights of the matrices; norms and biases are left out.
 
         >>> round(SHAPES["qwen2.5-7b"].parameters / 1e9, 2)
-        7.61
+        7.62
         """
         attention = self.hidden * self.head * (2 * self.heads + 2 * self.key_heads)
         layer = attention + 3 * self.hidden * self.inner

@@ -12,6 +12,7 @@ import torch
 
 from pivotrl_core.bench import gpu
 from pivotrl_core.bench.chance import HELP_DESK, ChanceVerifier, draw_rates
+from pivotrl_core.bench.checking import finite_or_text
 from pivotrl_core.bench.conversations import desk_candidates
 from pivotrl_core.bench.gpu import DRY, Ground, Part, plan, run_parts, setting_out
 from pivotrl_core.bench.journal import Journal
@@ -149,6 +150,25 @@ def test_a_shape_s_weights_are_the_same_in_every_process_and_dtype(tiny_shape: P
     other = random_model(write_shape("tiny", tiny_shape, tmp_path, seed=1), COMPUTE_ONE).model
     assert not torch.equal(next(other.parameters()), next(wide.parameters()))
     assert not list(tiny_shape.glob("*.safetensors"))
+
+
+def test_shapes_are_as_large_as_the_models_that_they_are_named_after(tiny_llama: Path, tmp_path: Path) -> None:
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    published = {"qwen2.5-0.5b": 0.494e9, "qwen3-0.6b": 0.596e9, "qwen2.5-1.5b": 1.54e9, "qwen2.5-7b": 7.615e9}
+    for name, parameters in published.items():
+        assert SHAPES[name].parameters == pytest.approx(parameters, rel=0.005)
+    for name in ("qwen2.5-7b", "qwen3-0.6b"):
+        config = AutoConfig.from_pretrained(write_shape(name, tiny_llama, tmp_path / name))
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config)
+        assert sum(one.numel() for one in model.parameters()) == pytest.approx(SHAPES[name].parameters, rel=0.001)
+
+
+def test_what_json_has_no_number_for_is_told_as_text() -> None:
+    assert finite_or_text({"loss": float("nan"), "gap": float("inf"), "greedy_equal": 3}) == {
+        "loss": "nan", "gap": "inf", "greedy_equal": 3,
+    }  # fmt: skip
 
 
 def test_success_by_chance_depends_on_candidate_and_text_alone() -> None:

@@ -66,7 +66,7 @@ def test_the_device_refuses_operands_on_two_devices() -> None:
 @DTYPES
 def test_ours_is_right_where_its_code_is_that_of_a_gpu(shape: Path, dtype: str) -> None:
     model = random_model(shape, on_gpu(dtype)).model
-    assert {parameter.device for parameter in model.parameters()} == {CUDA}
+    assert {tensor.device for tensor in (*model.parameters(), *model.buffers())} == {CUDA}
     found = done(DeviceCheck(shape, on_gpu(dtype)), CheckTask(GROUP, 6))
     assert found["wrong"] == []
     assert found["gradient_difference"] < (1e-5 if dtype == "float32" else 0.05)
