@@ -66,6 +66,7 @@ def launch(processes: int, module: str, arguments: Sequence[str]) -> None:
     from torch.distributed.run import parse_args, run
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # torchrun sets it and warns; stages set threads themselves
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # what they send each other stays on this machine
     options = ["--standalone", "--nproc-per-node", str(processes), "-m", module, *arguments]
     try:
         run(parse_args(options))  # type: ignore[no-untyped-call]
