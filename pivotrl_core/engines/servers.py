@@ -38,6 +38,7 @@ class Servers:
     Attributes:
         connections: that are open at once.
         key: what they ask for, and `key_name`, what messages call it.
+        section: of the configuration that names them, for messages.
         watch: asked before a failed request is tried again; raises where there is no use in it.
         local: the servers are on this machine, so no proxy of the environment stands between.
     """
@@ -47,6 +48,7 @@ class Servers:
     connections: int
     key: str = field(default="", repr=False)
     key_name: str = ""
+    section: str = "engine"
     watch: Callable[[], None] | None = None
     local: bool = False
     _client: httpx.Client = field(init=False, repr=False)
@@ -105,14 +107,14 @@ class Servers:
                     raise self._refused(response, address)
                 failure, asked = f"answered {response.status_code}", response.headers.get("retry-after")
             if self._closed.is_set():
-                raise TemporaryError(f"{address}: given up, because sampling was ended")
+                raise TemporaryError(f"{address}: given up, because what asked was ended")
             if self.watch is not None:
                 self.watch()
             if attempt < self.patience.retries:
                 self._closed.wait(self._wait(attempt, asked))
         raise TemporaryError(
             f"{address}: {failure}, at the last of {self.patience.retries + 1} tries; look at the server, or raise "
-            "engine.retries or engine.request_seconds"
+            f"{self.section}.retries or {self.section}.request_seconds"
         )
 
     def _wait(self, attempt: int, asked: str | None) -> float:
@@ -128,7 +130,7 @@ class Servers:
             state = "refuses the key in" if self.key else "asks for a key; put one into"
             return ConfigError(f"{address}: {state} the variable {self.key_name} ({status})")
         if status == 404:
-            return ConfigError(f"{address}: not found ({said}); check engine.endpoints (up to /v1) and engine.model")
+            return ConfigError(f"{address}: not found ({said}); check what {self.section} names")
         return EngineError(f"{address}: refused the request ({status}): {said}")
 
 
@@ -136,4 +138,4 @@ def _json(response: httpx.Response) -> Any:
     try:
         return response.json()
     except ValueError as error:
-        raise EngineError(f"{response.url}: the answer is no JSON; is this an OpenAI-compatible server?") from error
+        raise EngineError(f"{response.url}: the answer is no JSON; is this the right server?") from error

@@ -9,6 +9,7 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.types import Action, Candidate, Verdict, content_id
 from pivotrl_core.verifiers.exact import ExactGrader
 from pivotrl_core.verifiers.graded import GradedVerifier
+from pivotrl_core.verifiers.judged import Judge, with_judge
 from pivotrl_core.verifiers.protocol import Grader, Verifier
 from pivotrl_core.verifiers.rewards import RewardRule
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
@@ -22,6 +23,8 @@ class GraderSettings:
     tool: FunctionalSettings = field(default_factory=FunctionalSettings)
     rules: DomainRules | None = None
     """Of an embedded domain: actions which do the same beyond what schemas can say."""
+    judge: Judge | None = None
+    """The last resort of graders that leave something open."""
 
 
 DEFAULT_DOMAIN = "tool"
@@ -37,7 +40,8 @@ class FunctionalVerifier:
     name = "functional"
 
     def __init__(self, settings: GraderSettings, rule: RewardRule) -> None:
-        self._verifiers = {domain: GradedVerifier(make(settings), rule) for domain, make in GRADERS.items()}
+        graders = {domain: with_judge(make(settings), settings.judge) for domain, make in GRADERS.items()}
+        self._verifiers = {domain: GradedVerifier(grader, rule) for domain, grader in graders.items()}
         self.version = content_id({domain: verifier.version for domain, verifier in self._verifiers.items()})
 
     def verify(self, candidate: Candidate, action: Action) -> Verdict:
