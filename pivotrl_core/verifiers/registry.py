@@ -11,7 +11,7 @@ from pivotrl_core.verifiers.exact import ExactGrader
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.judged import Judge, with_judge
 from pivotrl_core.verifiers.protocol import Grader, Verifier
-from pivotrl_core.verifiers.rewards import RewardRule
+from pivotrl_core.verifiers.rewards import RewardRule, Rewards
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
 from pivotrl_core.verifiers.tool_call import DomainRules, ToolCallGrader
 
@@ -39,7 +39,7 @@ class FunctionalVerifier:
 
     name = "functional"
 
-    def __init__(self, settings: GraderSettings, rule: RewardRule) -> None:
+    def __init__(self, settings: GraderSettings, rule: Rewards) -> None:
         graders = {domain: with_judge(make(settings), settings.judge) for domain, make in GRADERS.items()}
         self._verifiers = {domain: GradedVerifier(grader, rule) for domain, grader in graders.items()}
         self.version = content_id({domain: verifier.version for domain, verifier in self._verifiers.items()})
@@ -52,7 +52,7 @@ class FunctionalVerifier:
         return self._verifiers.get(domain) or self._verifiers[DEFAULT_DOMAIN]
 
 
-def get_verifier(kind: str, settings: GraderSettings | None = None, rule: RewardRule | None = None) -> Verifier:
+def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Rewards | None = None) -> Verifier:
     """The verifier of a kind.
 
     Args:
