@@ -7,6 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from pivotrl_core.config.base import Probability, Section
+from pivotrl_core.config.judge import JudgeConfig
+from pivotrl_core.config.service import ServiceConfig
 from pivotrl_core.verifiers.comparators import Comparator
 from pivotrl_core.verifiers.settings import CallCredit
 
@@ -52,3 +54,9 @@ class VerifierConfig(Section):
         "unordered, ignored",
     )
     reward: RewardConfig = RewardConfig()
+    judge: JudgeConfig | None = Field(
+        None, description="asked where an action is refused for its wording alone (kind functional)"
+    )
+    service: ServiceConfig | None = Field(
+        None, description="where verdicts come from; none: from this process. The verdicts are the same"
+    )

@@ -38,9 +38,9 @@ class Servers:
     Attributes:
         connections: that are open at once.
         key: what they ask for, and `key_name`, what messages call it.
-        section: of the configuration that names them, for messages.
         watch: asked before a failed request is tried again; raises where there is no use in it.
         local: the servers are on this machine, so no proxy of the environment stands between.
+        section: of the configuration that names them, for messages.
     """
 
     endpoints: Sequence[str]
@@ -48,9 +48,9 @@ class Servers:
     connections: int
     key: str = field(default="", repr=False)
     key_name: str = ""
-    section: str = "engine"
     watch: Callable[[], None] | None = None
     local: bool = False
+    section: str = "engine"
     _client: httpx.Client = field(init=False, repr=False)
     _closed: threading.Event = field(init=False, repr=False, default_factory=threading.Event)
 

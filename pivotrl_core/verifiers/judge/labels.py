@@ -16,12 +16,12 @@ TAIL = 200
 
 
 def last_line_label(answer: str) -> bool | None:
-    """True for equal, False for different, None where the last line does not say which.
+    r"""True for equal, False for different, None where the last line does not say which.
 
-    >>> last_line_label("They differ in the path, but not in effect.\\n**[[A=B]]**")
+    >>> last_line_label("They differ in the path, but not in effect.\n**[[A=B]]**")
     True
-    >>> last_line_label("[[A=B]]\\nor rather [[A!=B]]? [[A=B]] would be generous")
-    >>> last_line_label("[[A=B]]\\nOne more thought: ")
+    >>> last_line_label("[[A=B]]\nor rather [[A!=B]]? [[A=B]] would be generous")
+    >>> last_line_label("[[A=B]]\nOne more thought: ")
     """
     lines = [line for line in answer.splitlines() if line.strip()]
     said = {mark == "=" for mark in LABEL.findall(lines[-1])} if lines else set()
