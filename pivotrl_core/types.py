@@ -128,8 +128,8 @@ class Action:
 class Verdict:
     """A verifier's judgement of one action: reward in [0, 1], the components it is derived from, and the reason.
 
-    How long each part took (`timings`, seconds) and the version of the `verifier` say nothing about the action: they are
-    neither compared nor stored with it.
+    How long each part took (`timings`, seconds) and the version of the `verifier` say nothing about the action: they
+    are neither compared nor stored with it.
     """
 
     reward: float

@@ -44,8 +44,9 @@ class Grader(Protocol):
     """One per domain. `version` changes whenever a component or a decision could.
 
     Components are JSON values of bounded size; texts among them are printable and cut at 200 characters. Where graders
-    mean the same they call it the same: `parsed`, `decision` ("call", "message", "none"), `name`, `arguments`, `target`,
-    `similarity` (in [0, 1]), `executed` (whether something was), `same_effect`, `judged`, `judgement`, `error`.
+    mean the same they call it the same: `parsed`, `decision` ("call", "message", "none"), `name`, `arguments`,
+    `target`, `similarity` (in [0, 1]), `executed` (whether something was), `same_effect`, `judged`, `judgement`,
+    `error`.
     """
 
     name: str

@@ -22,7 +22,7 @@ from pivotrl_core.trajectories.protocol import TrajectoryReader
 from pivotrl_core.types import Action, Candidate, Json, Message, Role, Split, Tool, ToolCall, Trajectory, Verdict
 from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.protocol import Verifier
-from pivotrl_core.verifiers.registry import get_verifier
+from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import VerdictReason
 
 PAGE = Path(__file__).parents[2] / "docs" / "plugging-in.md"
@@ -178,7 +178,7 @@ def test_an_environment_of_ones_own_is_a_domain_with_trajectories(
     loaded = load_trajectories([tmp_path / "lamps.jsonl"])
     found = extract_candidates(loaded.trajectories, 0.0, 0.0)
     assert (loaded.report.kept, len(found.candidates)) == (8, 16)  # a call and a message each
-    verifier = get_verifier("functional", domain=domain)
+    verifier = get_verifier("functional", GraderSettings(rules=domain))
     calls = [candidate for candidate in found.candidates if candidate.expert.tool_calls]
     rooms = [json.loads(candidate.expert.tool_calls[0].arguments)["room"] for candidate in calls]
     for candidate, room in zip(calls, rooms, strict=True):
