@@ -150,6 +150,25 @@ def verify(
 
 
 @app.command()
+def serve_verifier(
+    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port")] = 8901,
+    processes: Annotated[int, typer.Option(min=0, help="that grade; 0: one for each processor")] = 0,
+    domain: Annotated[str, typer.Option(help="of all rows, as of verify (default: by what a row has)")] = "",
+    compat: Annotated[str, typer.Option(help="'nemo-gym': rewards and categories of NeMo Gym's own verifiers")] = "",
+    requests: Annotated[int, typer.Option(min=1, help="that may be there at once; more are told to come again")] = 512,
+    body_mib: Annotated[int, typer.Option(min=1, help="MiB that a request may have")] = 16,
+    settings: Set = None, params: Params = None,
+) -> None:  # fmt: skip
+    """Give verdicts over HTTP. Example: pivotrl serve-verifier --port 8901 --compat nemo-gym."""
+    from flows.grading import Address, serve_verifier
+    from flows.launch import make_request
+
+    request = make_request(None, "", "", settings or [], False, params)
+    serve_verifier(Address(host, port), processes, domain, compat, request, requests, body_mib)
+
+
+@app.command()
 def reproduce(
     name: str, remote: Annotated[str, typer.Option(help="folder or URL of the DVC remote with the data")] = ""
 ) -> None:

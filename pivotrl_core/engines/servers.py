@@ -7,6 +7,7 @@ The key travels in a header and stands in no message.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,8 +69,8 @@ class Servers:
         """The JSON at a path behind the endpoint with this index; see `post`."""
         return _json(self._ask("GET", path, None, home))
 
-    def post(self, path: str, body: Mapping[str, Any], home: int = 0) -> Any:
-        """The answer to a JSON body, from the endpoint with this index where that is well.
+    def post(self, path: str, body: Mapping[str, Any] | bytes, home: int = 0) -> Any:
+        """The answer to a JSON body (or its bytes), from the endpoint with this index where that is well.
 
         Raises:
             ConfigError: the key, the model or the route is not known there.
@@ -91,13 +92,16 @@ class Servers:
         self.stop()
         self._client.close()
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, home: int) -> httpx.Response:
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | bytes | None, home: int) -> httpx.Response:
+        # ASCII: a text may hold half of a surrogate pair, which UTF-8 cannot carry.
+        content = json.dumps(dict(body), allow_nan=False).encode() if isinstance(body, Mapping) else body
+        headers = {} if content is None else {"Content-Type": "application/json"}
         failure, address = "", ""
         for attempt in range(self.patience.retries + 1):
             address = self.endpoints[(home + attempt) % len(self.endpoints)] + path
             asked = None
             try:
-                response = self._client.request(method, address, json=body)
+                response = self._client.request(method, address, content=content, headers=headers)
             except (httpx.TransportError, RuntimeError) as error:  # RuntimeError: the client was closed meanwhile
                 failure = f"{type(error).__name__} {error}".strip()
             else:

@@ -125,7 +125,7 @@ def _score_turns(context: StageContext, subject: Subject, out: Path) -> Found:
 
 
 def _turns(subject: Subject, turns: Sequence[Candidate], name: str, temperature: float, engine: ChatEngine) -> Rows:
-    verifier = configured_verifier(subject.config, "functional")
+    verifier = configured_verifier(subject.config, subject.places, "functional")
     states = [subject.renderer.state_ids(turn.state, turn.tools) for turn in turns]
     requests = [
         Request(turn.id, state, (derive_seed(subject.seed, name, turn.id),))

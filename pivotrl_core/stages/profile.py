@@ -70,7 +70,7 @@ def make_profiler(
     return Profiler(
         engine,
         renderer,
-        configured_verifier(config),
+        configured_verifier(config, context.places),
         SamplingConfig(config.profile.temperature, config.profile.max_tokens),
         config.profile.samples,
         seed,

@@ -1,25 +1,57 @@
-"""Which verifier a configuration asks for: with the domain's rules where the data come from an embedded domain."""
+"""Which verifier a configuration asks for: with the domain's rules where the data come from an embedded domain.
+
+With `verifier.service` verdicts come from another machine, which must have the verifier that this one would have.
+"""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from pivotrl_core.config.inputs import EmbeddedSource
+from pivotrl_core.config.judge import JudgeConfig, ServerJudgeConfig
+from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.config.tree import Config
 from pivotrl_core.config.verification import VerifierConfig
+from pivotrl_core.stages.context import Places
+from pivotrl_core.verifiers.judged import Judge
 from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.rewards import RewardRule
 from pivotrl_core.verifiers.settings import FunctionalSettings
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
+
+PAID_FOR = "verdicts.sqlite"
 
 
-def configured_verifier(config: Config, kind: str | None = None) -> Verifier:
-    """The verifier of `verifier.kind`, or of `kind` where an arm asks for its own."""
+def configured_verifier(config: Config, places: Places, kind: str | None = None) -> Verifier:
+    """The verifier of `verifier.kind`, or of `kind` where an arm asks for its own.
+
+    Raises:
+        ConfigError: the judge cannot be asked as the configuration says, or the service has another verifier.
+        EngineError, TemporaryError: the service cannot be reached.
+    """
+    kind = kind or config.verifier.kind
+    verifier = verifier_here(config, places, kind)
+    service = config.verifier.service
+    if service is None:
+        return verifier
+    from pivotrl_core.service.client import ServiceVerifier
+
+    return ServiceVerifier(service, kind, verifier, os.environ.get(service.token_variable, ""))
+
+
+def verifier_here(config: Config, places: Places, kind: str) -> Verifier:
+    """The same in this process, whatever `verifier.service` says."""
+    section = config.verifier
     rules = None
     if isinstance(config.source, EmbeddedSource):
         from pivotrl_core.environments.registry import get_domain
 
         rules = get_domain(config.source.domain)
-    settings = GraderSettings(functional_settings(config.verifier), rules)
-    return get_verifier(kind or config.verifier.kind, settings, reward_rule(config.verifier))
+    judge = None if section.judge is None else make_judge(section.judge, config.compute, places)
+    settings = GraderSettings(functional_settings(section), rules, judge)
+    return get_verifier(kind, settings, reward_rule(section))
 
 
 def functional_settings(section: VerifierConfig) -> FunctionalSettings:
@@ -31,3 +63,27 @@ def functional_settings(section: VerifierConfig) -> FunctionalSettings:
 def reward_rule(section: VerifierConfig) -> RewardRule:
     """What decisions earn."""
     return RewardRule(**section.reward.model_dump())
+
+
+def make_judge(section: JudgeConfig, compute: ComputeConfig, places: Places) -> Judge:
+    """The judge of a configuration, whose answers are kept in the store.
+
+    Raises:
+        ConfigError: a template, an endpoint or the model is not there.
+    """
+    from pivotrl_core.engines.protocol import SamplingConfig
+    from pivotrl_core.verifiers.judge.language_model import JudgeSettings, LabelRule, LanguageModelJudge
+    from pivotrl_core.verifiers.judge.models import ChatModel, EmbeddedModel, server_model
+    from pivotrl_core.verifiers.judge.prompts import Rubrics
+
+    sampling = SamplingConfig(section.temperature, section.max_tokens)
+    model: ChatModel
+    if isinstance(section, ServerJudgeConfig):
+        model = server_model(section, sampling)
+    else:
+        model = EmbeddedModel(places.checkout / Path(section.model).expanduser(), compute, sampling)
+    rubrics = Rubrics(places.checkout / Path(section.templates).expanduser() if section.templates else None)
+    settings = JudgeSettings(
+        section.swap, LabelRule(section.labels), section.state_characters, section.action_characters
+    )
+    return LanguageModelJudge(model, rubrics, settings, VerdictCache(places.store / PAID_FOR))

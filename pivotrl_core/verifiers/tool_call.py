@@ -94,7 +94,7 @@ class ToolCallGrader:
         """Whether a refusal is one of wording alone: free text of calls that match otherwise, or a message."""
         if components.get("decision") == "message":
             return "similarity" in components
-        return 0.0 < components.get("similarity", 0.0) < 1.0
+        return 0.0 < float(components.get("similarity", 0.0)) < 1.0
 
     def _grade_message(self, candidate: Candidate, actual: str) -> dict[str, Json]:
         expected = candidate.expert.content

@@ -5,18 +5,23 @@ A transport error is never an answer: it is tried again, and raised when all tri
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import Any, Protocol
 
+from pivotrl_core.config.judge import ServerJudgeConfig
+from pivotrl_core.engines.openai_servers import named_endpoints
 from pivotrl_core.engines.protocol import FinishReason, Request, SamplingConfig
-from pivotrl_core.engines.servers import Servers
+from pivotrl_core.engines.servers import FIRST_WAIT, Patience, Servers
 from pivotrl_core.errors import ConfigError, EngineError
 from pivotrl_core.types import Json, Message, Role
 from pivotrl_core.verifiers.judge.prompts import Prompt
 
+ENDPOINTS_VARIABLE = "PIVOTRL_JUDGE_ENDPOINTS"
 ROUTE = "/chat/completions"
 
 
@@ -62,6 +67,7 @@ class ServerModel:
         }  # fmt: skip
         self.version: Json = self.body
         self._room = BoundedSemaphore(concurrency)
+        weakref.finalize(self, servers.close)
 
     def answer(self, prompt: Prompt) -> Answer:
         messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
@@ -72,6 +78,19 @@ class ServerModel:
             return Answer(str(choice["message"].get("content") or ""), choice.get("finish_reason") != "length")
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise EngineError(f"{ROUTE}: the answer is no chat completion ({type(error).__name__}: {error})") from error
+
+
+def server_model(settings: ServerJudgeConfig, sampling: SamplingConfig, first_wait: float = FIRST_WAIT) -> ServerModel:
+    """The model that settings name; its key comes from the environment and goes nowhere but into the request.
+
+    Raises:
+        ConfigError: no endpoint is named, or the key is none.
+    """
+    endpoints = named_endpoints(settings.endpoints, ENDPOINTS_VARIABLE, "verifier.judge")
+    patience = Patience(settings.request_seconds, settings.retries, first_wait)
+    key = os.environ.get(settings.key_variable, "")
+    servers = Servers(endpoints, patience, settings.concurrency, key, settings.key_variable, section="verifier.judge")
+    return ServerModel(servers, settings.model, sampling, settings.extra, settings.concurrency)
 
 
 class EmbeddedModel:
