@@ -323,15 +323,15 @@ def test_a_model_in_this_process_can_judge(tiny_llama: Path, tmp_path: Path, det
     (tmp_path / "rubrics").mkdir()
     (tmp_path / "rubrics" / "default.txt").write_text("Same?\n-----\n$a\n$b")
     rubrics = Rubrics(tmp_path / "rubrics")
+    candidate = Candidate(STATE, (), Message(Role.ASSISTANT, "Yes."), "t", 0)
     other = Action(content="No.")
     policy = load_model(tiny_llama, COMPUTE)
     renderer = ChatRenderer(policy.tokenizer, "hermes")
 
     def question(action: Action) -> tuple[int, ...]:
-        asked = rubrics.ask("tool", "", "Yes.", action.content)
+        asked = rubrics.ask("tool", state_text(candidate, 4000), "Yes.", action.content)
         return renderer.state_ids([Message(Role.SYSTEM, asked.system), Message(Role.USER, asked.user)], ())
 
-    candidate = Candidate(STATE, (), Message(Role.ASSISTANT, "Yes."), "t", 0)
     lessons = [
         (question(action), (*renderer.encode(label), renderer.eos_id))
         for action, label in ((Action(content="Yes!"), "[[A=B]]"), (other, "[[A!=B]]"))
