@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pivotrl_core.errors import DataError
+from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
 from pivotrl_core.types import Action, Candidate, Message, Role, ToolCall
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
@@ -312,6 +313,14 @@ def test_a_pipeline_can_profile_with_these_verdicts() -> None:
     assert (verdict.reward, verdict.reason) == (1.0, "EXPECTED_TOOL_CALL")
     assert verifier.verify(candidate, Action(text="<tool_call>{", error="cut off")).reason == "NO_EXPECTED_TOOL_CALL"
     assert verifier.verify(candidate, Action(thinking="hm")).reason == "NO_ACTION_FOUND"
+    batch = Candidate((), (), Message(Role.ASSISTANT, tool_calls=expert.tool_calls * 2), "t", 0)
+    assert verifier.verify(batch, Action(tool_calls=expert.tool_calls * 2)).reason == "EXPECTED_TOOL_CALL_BATCH"
+    words = Candidate((), (), Message(Role.ASSISTANT, "Hi."), "t", 0, metadata={NEMO_ROW: row(call({}), [])})
+    assert verifier.verify(words, Action(tool_calls=(ToolCall("f", "{}"),))).reward == 1.0  # as the row has it
+    shell = Candidate(
+        (), (), Message(Role.ASSISTANT, terminus()), "t", 0, "terminal", metadata={"harness": "terminus_2"}
+    )
+    assert verifier.verify(shell, Action(terminus())).reward == 1.0
     strange = Candidate((), (), Message(Role.ASSISTANT, tool_calls=(ToolCall("f", "{"),)), "t", 0)
     assert verifier.verify(strange, Action(tool_calls=(ToolCall("f", "{}"),))).reason == "row_invalid"
 
