@@ -15,6 +15,7 @@ from pivotrl_core.config.tree import Config
 from pivotrl_core.config.verification import VerifierConfig
 from pivotrl_core.stages.context import Places
 from pivotrl_core.verifiers.judged import Judge
+from pivotrl_core.verifiers.nemo_gym.settings import read_settings
 from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.rewards import RewardRule
@@ -50,7 +51,9 @@ def verifier_here(config: Config, places: Places, kind: str) -> Verifier:
 
         rules = get_domain(config.source.domain)
     judge = None if section.judge is None else make_judge(section.judge, config.compute, places)
-    settings = GraderSettings(functional_settings(section), rules, judge)
+    settings = GraderSettings(
+        tool=functional_settings(section), rules=rules, judge=judge, nemo_gym=read_settings(section.nemo_gym)
+    )
     return get_verifier(kind, settings, reward_rule(section))
 
 

@@ -10,6 +10,8 @@ from pivotrl_core.types import Action, Candidate, Verdict, content_id
 from pivotrl_core.verifiers.exact import ExactGrader
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.judged import Judge, with_judge
+from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
+from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
 from pivotrl_core.verifiers.protocol import Grader, Verifier
 from pivotrl_core.verifiers.rewards import RewardRule, Rewards
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
@@ -25,6 +27,7 @@ class GraderSettings:
     """Of an embedded domain: actions which do the same beyond what schemas can say."""
     judge: Judge | None = None
     """The last resort of graders that leave something open."""
+    nemo_gym: NemoGymSettings = field(default_factory=NemoGymSettings)
 
 
 DEFAULT_DOMAIN = "tool"
@@ -56,9 +59,9 @@ def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Reward
     """The verifier of a kind.
 
     Args:
-        kind: `functional` or `exact`.
-        settings: of the graders (functional only).
-        rule: how decisions are rewarded.
+        kind: `functional`, `exact` or `nemo-gym`.
+        settings: of the graders.
+        rule: how decisions are rewarded; not those of `nemo-gym`, whose rewards are its own.
 
     Raises:
         ConfigError: no such kind.
@@ -67,4 +70,7 @@ def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Reward
         return FunctionalVerifier(settings or GraderSettings(), rule or RewardRule())
     if kind == VerifierKind.EXACT:
         return GradedVerifier(ExactGrader(), rule)
+    if kind == VerifierKind.NEMO_GYM:
+        grader = NemoGymGrader((settings or GraderSettings()).nemo_gym)
+        return GradedVerifier(grader, RewardRule(partial=True))
     raise ConfigError(f"verifier.kind: no verifier is named {kind!r}; known: {', '.join(VerifierKind)}")
