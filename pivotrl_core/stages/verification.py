@@ -50,10 +50,12 @@ def verifier_here(config: Config, places: Places, kind: str) -> Verifier:
         from pivotrl_core.environments.registry import get_domain
 
         rules = get_domain(config.source.domain)
-    judge = None if section.judge is None else make_judge(section.judge, config.compute, places)
+    cache = VerdictCache(places.store / PAID_FOR)
+    judge = None if section.judge is None else make_judge(section.judge, config.compute, places, cache)
     settings = GraderSettings(
-        tool=functional_settings(section), rules=rules, judge=judge, nemo_gym=read_settings(section.nemo_gym)
-    )
+        tool=functional_settings(section), rules=rules, judge=judge, nemo_gym=read_settings(section.nemo_gym),
+        cache=cache,
+    )  # fmt: skip
     return get_verifier(kind, settings, reward_rule(section))
 
 
@@ -68,8 +70,8 @@ def reward_rule(section: VerifierConfig) -> RewardRule:
     return RewardRule(**section.reward.model_dump())
 
 
-def make_judge(section: JudgeConfig, compute: ComputeConfig, places: Places) -> Judge:
-    """The judge of a configuration, whose answers are kept in the store.
+def make_judge(section: JudgeConfig, compute: ComputeConfig, places: Places, kept: VerdictCache) -> Judge:
+    """The judge of a configuration, whose answers are kept.
 
     Raises:
         ConfigError: a template, an endpoint or the model is not there.
@@ -89,4 +91,4 @@ def make_judge(section: JudgeConfig, compute: ComputeConfig, places: Places) -> 
     settings = JudgeSettings(
         section.swap, LabelRule(section.labels), section.state_characters, section.action_characters
     )
-    return LanguageModelJudge(model, rubrics, settings, VerdictCache(places.store / PAID_FOR))
+    return LanguageModelJudge(model, rubrics, settings, kept)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.types import Action, Candidate, Verdict, content_id
+from pivotrl_core.verifiers.code_grader import CodeGrader, CodeSettings
 from pivotrl_core.verifiers.exact import ExactGrader
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.judged import Judge, with_judge
@@ -15,7 +17,9 @@ from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
 from pivotrl_core.verifiers.protocol import Grader, Verifier
 from pivotrl_core.verifiers.rewards import RewardRule, Rewards
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
+from pivotrl_core.verifiers.terminal import TerminalGrader, TerminalSettings
 from pivotrl_core.verifiers.tool_call import DomainRules, ToolCallGrader
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +32,19 @@ class GraderSettings:
     judge: Judge | None = None
     """The last resort of graders that leave something open."""
     nemo_gym: NemoGymSettings = field(default_factory=NemoGymSettings)
+    terminal: TerminalSettings = field(default_factory=TerminalSettings)
+    code: CodeSettings = field(default_factory=CodeSettings)
+    workspaces: Path | None = None
+    """The folder that the workspaces of rows lie in; None: terminal commands are not executed."""
+    cache: VerdictCache | None = None
+    """Of what was executed."""
 
 
 DEFAULT_DOMAIN = "tool"
 GRADERS: Mapping[str, Callable[[GraderSettings], Grader]] = {
     "tool": lambda settings: ToolCallGrader(settings.tool, settings.rules),
+    "terminal": lambda settings: TerminalGrader(settings.terminal, settings.workspaces, settings.cache),
+    "code": lambda settings: CodeGrader(settings.code, settings.cache),
 }
 """By the candidate's domain; one that is not here is graded as `DEFAULT_DOMAIN`."""
 
