@@ -5,6 +5,7 @@ from __future__ import annotations
 from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.config.tree import Config
 from pivotrl_core.config.verification import VerifierConfig
+from pivotrl_core.verifiers.nemo_gym.settings import read_settings
 from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.rewards import RewardRule
@@ -18,7 +19,8 @@ def configured_verifier(config: Config, kind: str | None = None) -> Verifier:
         from pivotrl_core.environments.registry import get_domain
 
         rules = get_domain(config.source.domain)
-    settings = GraderSettings(functional_settings(config.verifier), rules)
+    nemo_gym = read_settings(config.verifier.nemo_gym)
+    settings = GraderSettings(functional_settings(config.verifier), rules, nemo_gym=nemo_gym)
     return get_verifier(kind or config.verifier.kind, settings, reward_rule(config.verifier))
 
 

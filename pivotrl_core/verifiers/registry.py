@@ -11,6 +11,8 @@ from pivotrl_core.types import Action, Candidate, Verdict, content_id
 from pivotrl_core.verifiers.code_grader import CodeGrader, CodeSettings
 from pivotrl_core.verifiers.exact import ExactGrader
 from pivotrl_core.verifiers.graded import GradedVerifier
+from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
+from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
 from pivotrl_core.verifiers.protocol import Grader, Verifier
 from pivotrl_core.verifiers.rewards import RewardRule, Rewards
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
@@ -32,6 +34,7 @@ class GraderSettings:
     """The folder that the workspaces of rows lie in; None: terminal commands are not executed."""
     cache: VerdictCache | None = None
     """Of what was executed."""
+    nemo_gym: NemoGymSettings = field(default_factory=NemoGymSettings)
 
 
 DEFAULT_DOMAIN = "tool"
@@ -64,9 +67,9 @@ def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Reward
     """The verifier of a kind.
 
     Args:
-        kind: `functional` or `exact`.
-        settings: of the graders (functional only).
-        rule: how decisions are rewarded.
+        kind: `functional`, `exact` or `nemo-gym`.
+        settings: of the graders.
+        rule: how decisions are rewarded; not those of `nemo-gym`, whose rewards are its own.
 
     Raises:
         ConfigError: no such kind.
@@ -75,4 +78,7 @@ def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Reward
         return FunctionalVerifier(settings or GraderSettings(), rule or RewardRule())
     if kind == VerifierKind.EXACT:
         return GradedVerifier(ExactGrader(), rule)
+    if kind == VerifierKind.NEMO_GYM:
+        grader = NemoGymGrader((settings or GraderSettings()).nemo_gym)
+        return GradedVerifier(grader, RewardRule(partial=True))
     raise ConfigError(f"verifier.kind: no verifier is named {kind!r}; known: {', '.join(VerifierKind)}")

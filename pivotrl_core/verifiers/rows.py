@@ -16,8 +16,7 @@ from pivotrl_core.trajectories.nemo_gym import NEMO_ROW, PARAMS, read_expert, re
 from pivotrl_core.types import Candidate, Json, Message, canonical_json
 from pivotrl_core.verifiers.nemo_gym.grader import verify_nemo_gym
 from pivotrl_core.verifiers.nemo_gym.rules import ParallelRule
-from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings, read_settings
-from pivotrl_core.verifiers.nemo_gym.tool_calls import ToolCallSettings
+from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings, ToolCallSettings, read_settings
 from pivotrl_core.verifiers.registry import GRADERS, FunctionalVerifier, GraderSettings
 from pivotrl_core.verifiers.responses import Response, read_response
 from pivotrl_core.verifiers.rewards import RewardRule
