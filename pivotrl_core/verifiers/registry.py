@@ -10,10 +10,10 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.types import Action, Candidate, Verdict, content_id
 from pivotrl_core.verifiers.code_grader import CodeGrader, CodeSettings
 from pivotrl_core.verifiers.exact import ExactGrader
-from pivotrl_core.verifiers.graded import GradedVerifier
+from pivotrl_core.verifiers.graded import ByDomain, GradedVerifier
 from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
 from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
-from pivotrl_core.verifiers.protocol import Grader, Verifier
+from pivotrl_core.verifiers.protocol import Grader
 from pivotrl_core.verifiers.rewards import RewardRule, Rewards
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
 from pivotrl_core.verifiers.terminal import TerminalGrader, TerminalSettings
@@ -63,7 +63,7 @@ class FunctionalVerifier:
         return self._verifiers.get(domain) or self._verifiers[DEFAULT_DOMAIN]
 
 
-def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Rewards | None = None) -> Verifier:
+def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Rewards | None = None) -> ByDomain:
     """The verifier of a kind.
 
     Args:
