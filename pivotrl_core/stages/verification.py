@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.config.judge import JudgeConfig, ServerJudgeConfig
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.config.tree import Config
 from pivotrl_core.config.verification import VerifierConfig
+from pivotrl_core.pivots.profiling import reading_code
 from pivotrl_core.stages.context import Places
+from pivotrl_core.types import content_id
+from pivotrl_core.verifiers.graded import ByDomain
 from pivotrl_core.verifiers.judged import Judge
 from pivotrl_core.verifiers.nemo_gym.settings import read_settings
 from pivotrl_core.verifiers.protocol import Verifier
@@ -23,6 +27,10 @@ from pivotrl_core.verifiers.settings import FunctionalSettings
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 PAID_FOR = "verdicts.sqlite"
+DECIDED = ("call_credit", "reward")
+"""Settings of `verifier` that are about decisions on components alone."""
+THRESHOLDS = ("text_threshold",)
+"""Such too, where no judge is: one is asked about what they refuse."""
 
 
 def configured_verifier(config: Config, places: Places, kind: str | None = None) -> Verifier:
@@ -32,17 +40,17 @@ def configured_verifier(config: Config, places: Places, kind: str | None = None)
         ConfigError: the judge cannot be asked as the configuration says, or the service has another verifier.
         EngineError, TemporaryError: the service cannot be reached.
     """
-    kind = kind or config.verifier.kind
     verifier = verifier_here(config, places, kind)
     service = config.verifier.service
     if service is None:
         return verifier
     from pivotrl_core.service.client import ServiceVerifier
 
-    return ServiceVerifier(service, kind, verifier, os.environ.get(service.token_variable, ""))
+    token = os.environ.get(service.token_variable, "")
+    return ServiceVerifier(service, kind or config.verifier.kind, verifier, token)
 
 
-def verifier_here(config: Config, places: Places, kind: str) -> Verifier:
+def verifier_here(config: Config, places: Places, kind: str | None = None) -> ByDomain:
     """The same in this process, whatever `verifier.service` says."""
     section = config.verifier
     rules = None
@@ -56,7 +64,21 @@ def verifier_here(config: Config, places: Places, kind: str) -> Verifier:
         tool=functional_settings(section), rules=rules, judge=judge, nemo_gym=read_settings(section.nemo_gym),
         cache=cache,
     )  # fmt: skip
-    return get_verifier(kind, settings, reward_rule(section))
+    return get_verifier(kind or section.kind, settings, reward_rule(section))
+
+
+def grading_id(config: Config, places: Places) -> str:
+    """Identifies what components say, whatever is then decided on them: thresholds and rewards leave it as it is."""
+    section = config.verifier
+    decided = DECIDED if section.judge else (*DECIDED, *THRESHOLDS)
+    defaults: dict[str, Any] = {
+        key: field.default for key, field in VerifierConfig.model_fields.items() if key in decided
+    }
+    if not section.judge:  # a similarity that nobody asks for is not computed
+        defaults["message_threshold"] = None if section.message_threshold is None else 1.0
+    neutral = section.model_copy(update=defaults)
+    verifier = verifier_here(config.model_copy(update={"verifier": neutral}), places)
+    return content_id([verifier.name, verifier.version, reading_code()])
 
 
 def functional_settings(section: VerifierConfig) -> FunctionalSettings:

@@ -10,11 +10,11 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.types import Action, Candidate, Verdict, content_id
 from pivotrl_core.verifiers.code_grader import CodeGrader, CodeSettings
 from pivotrl_core.verifiers.exact import ExactGrader
-from pivotrl_core.verifiers.graded import GradedVerifier
+from pivotrl_core.verifiers.graded import ByDomain, GradedVerifier
 from pivotrl_core.verifiers.judged import Judge, with_judge
 from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
 from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
-from pivotrl_core.verifiers.protocol import Grader, Verifier
+from pivotrl_core.verifiers.protocol import Grader
 from pivotrl_core.verifiers.rewards import RewardRule, Rewards
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
 from pivotrl_core.verifiers.terminal import TerminalGrader, TerminalSettings
@@ -31,13 +31,13 @@ class GraderSettings:
     """Of an embedded domain: actions which do the same beyond what schemas can say."""
     judge: Judge | None = None
     """The last resort of graders that leave something open."""
-    nemo_gym: NemoGymSettings = field(default_factory=NemoGymSettings)
     terminal: TerminalSettings = field(default_factory=TerminalSettings)
     code: CodeSettings = field(default_factory=CodeSettings)
     workspaces: Path | None = None
     """The folder that the workspaces of rows lie in; None: terminal commands are not executed."""
     cache: VerdictCache | None = None
     """Of what was executed."""
+    nemo_gym: NemoGymSettings = field(default_factory=NemoGymSettings)
 
 
 DEFAULT_DOMAIN = "tool"
@@ -67,7 +67,7 @@ class FunctionalVerifier:
         return self._verifiers.get(domain) or self._verifiers[DEFAULT_DOMAIN]
 
 
-def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Rewards | None = None) -> Verifier:
+def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Rewards | None = None) -> ByDomain:
     """The verifier of a kind.
 
     Args:
