@@ -1,4 +1,7 @@
-"""`pivotrl bench`: ours beside public tools. Progress goes to standard error, records to standard output."""
+"""`pivotrl bench`: ours beside public tools, and what verdicts cost.
+
+Progress goes to standard error, records to standard output.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from pivotrl_core.bench.records import Comparison
+    from pivotrl_core.bench.verdicts import VerdictCost
 
 bench = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -116,6 +120,23 @@ def iterate(
     plan = IterationPlan(samples, group, prompts, steps, max_tokens)
     iteration = IterateBench(**given, plan=plan, candidates=candidates, micro_batch=micro_batch, rounds=rounds)
     _tell(iteration.run(), as_json)
+
+
+@bench.command()
+def verify(
+    rows: Annotated[
+        list[Path] | None, typer.Option(help="file or folder of turns of your own; may be repeated")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="of each verifier, after a round that warms up")] = 2.0,
+    as_json: AsJson = False,
+) -> None:
+    """What verdicts cost, verifier by verifier. Example: pivotrl bench verify --rows pivots.jsonl --json."""
+    import tempfile
+
+    from pivotrl_core.bench.verdicts import verdict_costs
+
+    with tempfile.TemporaryDirectory(prefix="bench-verify-") as scratch:
+        _tell(verdict_costs(rows or [], seconds, Path(scratch), _say), as_json)
 
 
 @bench.command()
@@ -237,7 +258,7 @@ def _check_gpu() -> None:
         )
 
 
-def _tell(comparisons: Iterable[Comparison], as_json: bool) -> None:
+def _tell(comparisons: Iterable[Comparison | VerdictCost], as_json: bool) -> None:
     for one in comparisons:
         print(one.line() if as_json else f"{one.text()}\n", flush=True)
 

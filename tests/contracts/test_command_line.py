@@ -165,7 +165,7 @@ def test_doctor_tells_of_a_sandbox_that_is_installed_and_cannot_start(tmp_path: 
 
 
 def test_every_benchmark_has_an_example_and_says_what_is_wrong(tmp_path: Path) -> None:
-    for name in ("train", "profile", "curtail", "iterate", "gpu"):
+    for name in ("train", "profile", "curtail", "iterate", "verify", "gpu"):
         words = _pivotrl("bench", name, "--help").stdout.split()
         assert f"Example: pivotrl bench {name}" in " ".join(words)
     wrong = {"--groups": ("train", "4,many"), "--dtype": ("train", "float16"), "--micro-batch": ("iterate", "3")}
