@@ -6,11 +6,12 @@ import ipaddress
 import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from flows.request import Request
 from flows.session import load_request
-from flows.verifying import COMPAT
-from pivotrl_core.errors import ConfigError
+from flows.verifying import COMPAT, check_options
+from pivotrl_core.service.room import Room
 from pivotrl_core.stages.context import Places
 from pivotrl_core.verifiers.rows import DOMAINS
 from tasks.settings import apply_environment, find_checkout, find_state, main_checkout
@@ -27,19 +28,24 @@ class Address:
     port: int
 
 
-def serve_verifier(
-    address: Address, processes: int, domain: str, compat: str, request: Request, requests: int, body_mib: int
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How rows at `/verify` are judged: see `verify_file`. `workspaces`: folder that their workspaces lie in."""
+
+    domain: str = ""
+    compat: str = ""
+    workspaces: Path | None = None
+
+
+def serve_verifier(address: Address, processes: int, rows: Rows, request: Request, room: Room) -> None:
     """Serve until ended by a signal.
 
     Args:
         address: Host and port.
         processes: That grade; 0: one for each processor.
-        domain: Of all rows, a key of `DOMAINS`; empty: by what each row carries.
-        compat: `nemo-gym`, or empty.
+        rows: How rows are judged.
         request: Which parameters the verifier is made from.
-        requests: That may be there at once.
-        body_mib: MiB that a body may have.
+        room: How much the service takes on.
 
     Raises:
         ConfigError: no such domain or compatibility, or the verifier cannot be made here.
@@ -47,22 +53,19 @@ def serve_verifier(
     import uvicorn
 
     from pivotrl_core.service.app import make_app
-    from pivotrl_core.service.pool import Room
     from pivotrl_core.service.work import Duties
 
-    if domain and domain not in DOMAINS:
-        raise ConfigError(f"--domain {domain}: unknown; one of {', '.join(DOMAINS)}")
-    if compat not in ("", COMPAT):
-        raise ConfigError(f"--compat {compat}: unknown; only {COMPAT}")
+    check_options(rows.domain, rows.compat)
     root = find_checkout()
     state = find_state(root)
     apply_environment(state)
     _, config = load_request(root, request)
     variable = config.verifier.service.token_variable if config.verifier.service else TOKEN_VARIABLE
     token = os.environ.get(variable, "")
-    duties = Duties(config, Places(main_checkout(root), state.store), DOMAINS.get(domain, ""), compat == COMPAT)
+    places = Places(main_checkout(root), state.store)
+    duties = Duties(config, places, DOMAINS.get(rows.domain, ""), rows.compat == COMPAT, rows.workspaces)
     processes = processes or len(os.sched_getaffinity(0))
-    app = make_app(duties, processes, Room(requests=requests, body_bytes=body_mib << 20), token)
+    app = make_app(duties, processes, room, token)
     if not token and not _is_loopback(address.host):
         print(
             f"warning: whoever reaches {address.host} may ask for verdicts, and have the service work; "

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from pivotrl_core.service.app import make_app
-from pivotrl_core.service.pool import Room
+from pivotrl_core.service.room import Room
 from pivotrl_core.service.work import Duties
 
 

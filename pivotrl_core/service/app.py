@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 
-from pivotrl_core.service.pool import FullError, Graders, Room
+from pivotrl_core.service.pool import FullError, Graders
+from pivotrl_core.service.room import Room
 from pivotrl_core.service.wire import HEALTH_ROUTE, VERDICT_ROUTE, encode
 from pivotrl_core.service.work import BUSY, ROW_ROUTE, Duties, Job, Reply, Workbench, error_reply
 

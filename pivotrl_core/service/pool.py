@@ -12,30 +12,14 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from multiprocessing import get_context
 
+from pivotrl_core.service.room import Room
 from pivotrl_core.service.work import BUSY, Duties, Job, Reply, begin, error_reply, reply_all
 
 
 class FullError(Exception):
     """There is no room for another request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """How much a service takes on.
-
-    Attributes:
-        requests: that are there at once, waiting or worked on.
-        bytes: of all their bodies together; body_bytes: of one.
-        batch: most requests that a process gets at a time.
-    """
-
-    requests: int = 512
-    bytes: int = 512 << 20
-    body_bytes: int = 16 << 20
-    batch: int = 16
 
 
 class Graders:

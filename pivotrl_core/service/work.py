@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import parent_process
+from pathlib import Path
 
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import DataError, PivotRLError, TemporaryError
@@ -55,12 +56,14 @@ class Duties:
         places: of this machine.
         domain: of all rows at `/verify`; empty: by what each row carries.
         compat: rows get the rewards of NeMo Gym's own servers.
+        workspaces: folder that the workspaces of rows lie in; None: nothing is executed in one.
     """
 
     config: Config
     places: Places
     domain: str = ""
     compat: bool = False
+    workspaces: Path | None = None
 
 
 @dataclass(slots=True)
@@ -103,7 +106,8 @@ class Workbench:
         return {"verdict": verdict_json(verdict), "version": verifier.version, "request": digest(job.body)}
 
     def _row(self, _: Job, body: Json) -> Json:
-        verdict = verify_row(body, self.duties.domain, self.duties.compat)
+        duties = self.duties
+        verdict = verify_row(body, duties.domain, duties.compat, duties.workspaces)
         return {**body, **verdict}
 
 

@@ -22,7 +22,7 @@ from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.errors import ConfigError, EngineError, TemporaryError
 from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.service.client import ServiceVerifier
-from pivotrl_core.service.pool import Room
+from pivotrl_core.service.room import Room
 from pivotrl_core.service.wire import encode, question, read_question
 from pivotrl_core.service.work import BUSY, Duties, Job, Workbench
 from pivotrl_core.stages.context import Places
