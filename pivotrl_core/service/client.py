@@ -41,6 +41,7 @@ class ServiceVerifier:
             settings.endpoints, patience, settings.connections, token, settings.token_variable,
             section="verifier.service",
         )  # fmt: skip
+        self.at_once = settings.connections
         self._turn = count()
         weakref.finalize(self, self.servers.close)
         for home, address in enumerate(settings.endpoints):

@@ -34,9 +34,13 @@ class Opinion:
 
 
 class Judge(Protocol):
-    """Compares an action with the expert's. `version` changes whenever an opinion could."""
+    """Compares an action with the expert's. `version` changes whenever an opinion could.
+
+    It may be asked about `at_once` actions at a time, in threads.
+    """
 
     version: str
+    at_once: int
 
     def compare(self, candidate: Candidate, action: Action) -> Opinion:
         """Whether they are interchangeable.

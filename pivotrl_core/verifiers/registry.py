@@ -57,6 +57,7 @@ class FunctionalVerifier:
     def __init__(self, settings: GraderSettings, rule: Rewards) -> None:
         graders = {domain: with_judge(make(settings), settings.judge) for domain, make in GRADERS.items()}
         self._verifiers = {domain: GradedVerifier(grader, rule) for domain, grader in graders.items()}
+        self.at_once = settings.judge.at_once if settings.judge else 1
         self.version = content_id({domain: verifier.version for domain, verifier in self._verifiers.items()})
 
     def verify(self, candidate: Candidate, action: Action) -> Verdict:

@@ -14,6 +14,7 @@ from pivotrl_core.config.judge import ServerJudgeConfig
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.errors import ConfigError, EngineError, TemporaryError
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
+from pivotrl_core.verifiers.batches import verify_all
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.judge.labels import last_line_label, nemo_gym_label
 from pivotrl_core.verifiers.judge.language_model import JudgeSettings, LabelRule, LanguageModelJudge
@@ -283,6 +284,26 @@ def test_no_more_questions_are_open_than_allowed(server: CompletionsServer, monk
         thread.join()
     assert server.busiest == 2
     assert len(server.asked) == 12
+
+
+def test_samples_of_a_candidate_are_judged_at_once_and_equal_ones_once(
+    server: CompletionsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meet = threading.Barrier(3)
+    server.speak = lambda messages: (meet.wait(10), SAME)[1]  # answers come when three questions are there
+    verifier = get_verifier("functional", GraderSettings(judge=judge(server, monkeypatch, concurrency=3, swap=False)))
+    texts = [f"{OTHER_WORDS['text']}{'!' * number}" for number in (0, 1, 2, 0, 1, 2)]
+    actions = [Action(tool_calls=call({"to": "C7", "text": text})) for text in texts]
+    wrong = Action(tool_calls=call(WRONG))
+    verdicts = verify_all(verifier, CANDIDATE, [*actions, wrong, *actions])
+    assert [verdict.reward for verdict in verdicts] == [*[1.0] * 6, 0.0, *[1.0] * 6]
+    assert len(server.asked) == server.busiest == 3
+    server.speak = lambda messages: DIFFERENT if "!!" in _place(messages, "B") else SAME
+    found = [verdict.reason for verdict in verify_all(verifier, CANDIDATE, actions)]
+    assert found == ["judged_same", "judged_same", "judged_different"] * 2
+    server.always = "400"
+    with pytest.raises(EngineError):
+        verify_all(verifier, CANDIDATE, actions)
 
 
 def test_versions_name_what_decides_an_answer(server: CompletionsServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,7 @@ class LanguageModelJudge:
         self, model: ChatModel, rubrics: Rubrics, settings: JudgeSettings, kept: KeptAnswers | None = None
     ) -> None:
         self.model, self.rubrics, self.settings, self.kept = model, rubrics, settings, kept
+        self.at_once = model.at_once
         asked = [settings.swap, settings.labels, settings.state_characters, settings.action_characters]
         code = code_digest(Path(__file__).parent)
         self.version = content_id([code, model.version, dict(rubrics.texts), asked])

@@ -34,9 +34,10 @@ class Answer:
 
 
 class ChatModel(Protocol):
-    """Answers questions. `version` names what decides the answers. Threads may share it."""
+    """Answers questions. `version` names what decides the answers. Threads may share it, and `at_once` are of use."""
 
     version: Json
+    at_once: int
 
     def answer(self, prompt: Prompt) -> Answer:
         """The answer to one question.
@@ -66,6 +67,7 @@ class ServerModel:
             "model": model, "temperature": sampling.temperature, "max_tokens": sampling.max_tokens, **extra,
         }  # fmt: skip
         self.version: Json = self.body
+        self.at_once = concurrency
         self._room = BoundedSemaphore(concurrency)
         weakref.finalize(self, servers.close)
 
@@ -111,6 +113,7 @@ class EmbeddedModel:
             raise ConfigError(f"verifier.judge.model: no Hugging Face model in {folder}; name a model folder")
         digest = tree_digest(self.folder)
         self.version: Json = [digest, compute_dtype(compute), sampling.temperature, sampling.max_tokens]
+        self.at_once = 1
         self._lock = Lock()
         self._loaded: tuple[Any, Any] | None = None
 
