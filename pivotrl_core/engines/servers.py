@@ -134,7 +134,9 @@ class Servers:
             state = "refuses the key in" if self.key else "asks for a key; put one into"
             return ConfigError(f"{address}: {state} the variable {self.key_name} ({status})")
         if status == 404:
-            return ConfigError(f"{address}: not found ({said}); check what {self.section} names")
+            return ConfigError(
+                f"{address}: not found ({said}); check {self.section}.endpoints, and {self.section}.model if it has one"
+            )
         return EngineError(f"{address}: refused the request ({status}): {said}")
 
 

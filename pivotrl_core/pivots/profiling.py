@@ -256,7 +256,7 @@ class Profiler:
     def _rollouts(self, candidate: Candidate, first: int, samples: Sequence[Sample]) -> list[Rollout]:
         """Rollouts with their verdicts, numbered from `first`."""
         actions = [self.renderer.parse(sample.ids, candidate.tools) for sample in samples]
-        verdicts = verify_all(self.verifier, candidate, actions)
+        verdicts = verify_all(self.verifier, [(candidate, action) for action in actions])
         return [
             Rollout(candidate.id, index, sample.ids, sum(sample.logprobs), str(sample.finish), verdict)
             for index, (sample, verdict) in enumerate(zip(samples, verdicts, strict=True), first)

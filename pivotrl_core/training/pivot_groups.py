@@ -91,8 +91,8 @@ class PivotGroups:
         return groups
 
     def _rewards(self, pivot: Candidate, group: Sequence[Sequence[int]]) -> tuple[float, ...]:
-        actions = [self.renderer.parse(ids, pivot.tools) for ids in group]
-        return tuple(verdict.reward for verdict in verify_all(self.verifier, pivot, actions))
+        cases = [(pivot, self.renderer.parse(ids, pivot.tools)) for ids in group]
+        return tuple(verdict.reward for verdict in verify_all(self.verifier, cases))
 
     def _with_replay(self, pivot: Candidate, group: PivotGroup) -> PivotGroup:
         """The group with a success of the profile's in its last place, where this verifier rewards one."""

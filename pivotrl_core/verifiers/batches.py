@@ -13,12 +13,14 @@ from pivotrl_core.types import Action, Candidate, Verdict
 from pivotrl_core.verifiers.protocol import Verifier
 
 
-def verify_all(verifier: Verifier, candidate: Candidate, actions: Sequence[Action]) -> list[Verdict]:
-    """A verdict for each action at a candidate, in their order. Raises what `verify` raises."""
+def verify_all(verifier: Verifier, cases: Sequence[tuple[Candidate, Action]]) -> list[Verdict]:
+    """A verdict for each action at its candidate, in their order. Raises what `verify` raises."""
     at_once: int = getattr(verifier, "at_once", 1)
-    if at_once == 1 or len(actions) < 2:
-        return [verifier.verify(candidate, action) for action in actions]
-    different = list(dict.fromkeys(actions))
+    if at_once == 1 or len(cases) < 2:
+        return [verifier.verify(*case) for case in cases]
+    keys = [(id(candidate), action) for candidate, action in cases]  # hashing a state would cost more than a look-up
+    different = dict(zip(keys, cases, strict=True))
     with ThreadPoolExecutor(min(at_once, len(different)), "verdicts") as pool:
-        verdicts = dict(zip(different, pool.map(lambda one: verifier.verify(candidate, one), different), strict=True))
-    return [verdicts[action] for action in actions]
+        verdicts = pool.map(lambda case: verifier.verify(*case), different.values())
+        found = dict(zip(different, verdicts, strict=True))
+    return [found[key] for key in keys]

@@ -294,16 +294,17 @@ def test_samples_of_a_candidate_are_judged_at_once_and_equal_ones_once(
     verifier = get_verifier("functional", GraderSettings(judge=judge(server, monkeypatch, concurrency=3, swap=False)))
     texts = [f"{OTHER_WORDS['text']}{'!' * number}" for number in (0, 1, 2, 0, 1, 2)]
     actions = [Action(tool_calls=call({"to": "C7", "text": text})) for text in texts]
+    cases = [(CANDIDATE, action) for action in actions]
     wrong = Action(tool_calls=call(WRONG))
-    verdicts = verify_all(verifier, CANDIDATE, [*actions, wrong, *actions])
+    verdicts = verify_all(verifier, [(CANDIDATE, action) for action in (*actions, wrong, *actions)])
     assert [verdict.reward for verdict in verdicts] == [*[1.0] * 6, 0.0, *[1.0] * 6]
     assert len(server.asked) == server.busiest == 3
     server.speak = lambda messages: DIFFERENT if "!!" in _place(messages, "B") else SAME
-    found = [verdict.reason for verdict in verify_all(verifier, CANDIDATE, actions)]
+    found = [verdict.reason for verdict in verify_all(verifier, cases)]
     assert found == ["judged_same", "judged_same", "judged_different"] * 2
     server.always = "400"
     with pytest.raises(EngineError):
-        verify_all(verifier, CANDIDATE, actions)
+        verify_all(verifier, cases)
 
 
 def test_versions_name_what_decides_an_answer(server: CompletionsServer, monkeypatch: pytest.MonkeyPatch) -> None:
