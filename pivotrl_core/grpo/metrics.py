@@ -51,12 +51,12 @@ def ratio_metrics(ratios: RatioRecord) -> dict[str, float]:
     }
 
 
-def token_metrics(entropy_sum: float, kl_sum: float, tokens: float) -> dict[str, float]:
+def token_metrics(entropy_sum: float, kl_sum: float | None, tokens: float) -> dict[str, float]:
     """Means over trained tokens, from sums collected over micro-batches.
 
     Args:
         entropy_sum: sum of entropies in nats.
-        kl_sum: sum of KL estimates in nats; 0 where no reference is asked.
+        kl_sum: sum of KL estimates in nats; None where no reference is asked, and nothing is told.
         tokens: number of trained tokens, above 0.
     """
-    return {"train/entropy": entropy_sum / tokens, "train/kl": kl_sum / tokens}
+    return {"train/entropy": entropy_sum / tokens} | ({} if kl_sum is None else {"train/kl": kl_sum / tokens})

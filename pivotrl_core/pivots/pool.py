@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pivotrl_core.errors import NoPivotsError
 from pivotrl_core.pivots.profile_record import CANDIDATE_FIELDS, FOUND_FIELD, STATISTIC_FIELDS, candidate_from_columns
-from pivotrl_core.pivots.selection import SelectionRule
+from pivotrl_core.pivots.selection import SelectionRule, describe
 from pivotrl_core.pivots.tables import read_table, records, write_table
 from pivotrl_core.types import Candidate, Json, Split
 from pivotrl_core.verifiers.settings import OTHER_FORMAT, VerdictReason
@@ -123,7 +123,7 @@ def _report(
 ) -> dict[str, Json]:
     reasons = pd.Series([drop["reason"] for drop in drops], dtype="str").value_counts()
     return {
-        "rule": repr(rule),
+        "rule": describe(rule),
         "candidates": len(kept) + len(drops),
         "profiled": len(own),
         "kept": len(kept),

@@ -186,7 +186,7 @@ def train_step(
         norm = optimiser.update(progress.step * config.updates_per_step + update)
         metrics["train/grad_norm"] = norm
     metrics |= ratio_metrics(totals.ratios) | mismatch_metrics(totals.mismatch)
-    metrics |= token_metrics(totals.entropy, totals.kl, totals.tokens)
+    metrics |= token_metrics(totals.entropy, totals.kl if _has_kl_term(config) else None, totals.tokens)
     if k1_BG is not None:
         metrics["train/kl"] = float(k1_BG.sum() / lengths_BG.sum())
     metrics["train/loss"] = totals.loss

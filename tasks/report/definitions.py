@@ -93,7 +93,12 @@ TRAIN = (
     ),
     Definition("train/kept_share", "1 - clip_low_share - clip_high_share", "share", "above 0.8"),
     Definition("train/entropy", "mean entropy of the policy over trained tokens", "nats", "no collapse to 0"),
-    Definition("train/kl", "mean KL estimate to the reference policy over trained tokens", "nats", "below 0.5"),
+    Definition(
+        "train/kl",
+        "mean KL estimate to the reference policy over trained tokens, where KL has a weight",
+        "nats",
+        "below 0.5",
+    ),
     Definition(
         "train/loss",
         "SFT: mean negative log-probability of expert tokens, in nats; GRPO, E2E: the clipped "

@@ -7,7 +7,15 @@ import pytest
 
 from pivotrl_core.config.arms import PivotRule, RandomRule
 from pivotrl_core.pivots.profile_record import mean_and_variance
-from pivotrl_core.pivots.selection import AdaptiveEta, AllTurns, Bootstrap, Pivots, RandomTurns, SigmaThreshold
+from pivotrl_core.pivots.selection import (
+    AdaptiveEta,
+    AllTurns,
+    Bootstrap,
+    Pivots,
+    RandomTurns,
+    SigmaThreshold,
+    describe,
+)
 from pivotrl_core.stages.rules import selection_rule
 
 
@@ -106,3 +114,12 @@ def test_the_random_control_of_an_arm_is_as_large_as_the_arm_s_pool() -> None:
 
 def test_all_turns_keeps_every_row() -> None:
     assert kept(AllTurns(), profile([0, 4, 8])) == [0, 1, 2]
+
+
+def test_rules_are_told_in_words() -> None:
+    assert describe(Pivots(0.6)) == "pivots (lambda_diff 0.6)"
+    assert describe(Pivots(0.0, {"tool": 0.4}, inclusive=True)) == (
+        "pivots (lambda_diff 0.0, lambda_by_domain {'tool': 0.4}, inclusive True)"
+    )
+    assert describe(RandomTurns(Pivots(0.6), 3)) == "random turns (like pivots (lambda_diff 0.6), seed 3)"
+    assert describe(AllTurns()) == "all turns"

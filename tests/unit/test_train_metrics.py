@@ -44,6 +44,10 @@ def test_ratio_and_token_metrics_are_shares_and_means() -> None:
     }
 
 
+def test_no_distance_is_told_where_no_reference_is_asked() -> None:
+    assert token_metrics(6.0, None, 4.0) == {"train/entropy": 1.5}
+
+
 def test_every_metric_is_defined() -> None:
     produced = {
         *group_metrics(torch.ones(1, 2), torch.zeros(1, 2), torch.ones(1, 2, dtype=torch.long)),
