@@ -231,9 +231,9 @@ def test_a_10_mb_argument_is_dropped_under_the_default_limit(file: Path) -> None
 
 
 def test_a_row_of_no_known_format_says_what_its_keys_are(file: Path) -> None:
-    _, report = read(file, {"conversations": []})
+    _, report = read(file, {"dialogue": []})
     assert report.drops[0].reason is DropReason.UNKNOWN_FORMAT
-    assert "conversations" in report.drops[0].detail
+    assert "dialogue" in report.drops[0].detail
 
 
 def test_bytes_that_are_not_utf8_and_lines_over_the_limit_are_drops(file: Path) -> None:
