@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.profile_record import read_candidates, write_candidates
 from pivotrl_core.trajectories.drops import DropReport
+from pivotrl_core.trajectories.fields import InvalidRowError
 from pivotrl_core.trajectories.loading import iterate_trajectories
+from pivotrl_core.trajectories.protocol import DocumentReader
+from pivotrl_core.trajectories.registry import READERS, as_row, detect_reader
+from tests.trajectory_rows import ROWS as FORMATS
 
 TEXT = st.text(st.characters(), max_size=8) | st.sampled_from(["", "c1", "find", "{}", '{"a": 1}', "<think>"])
 ANYTHING = st.recursive(
@@ -73,7 +77,8 @@ def mutated(draw: st.DrawFn, rows: st.SearchStrategy[Any]) -> Any:
     return row
 
 
-ROWS = CHAT | PIVOT | mutated(CHAT) | mutated(PIVOT) | ANYTHING
+FORMAT_ROWS = st.sampled_from([row for _, row in FORMATS.values()])
+ROWS = CHAT | PIVOT | mutated(CHAT) | mutated(PIVOT) | mutated(FORMAT_ROWS) | ANYTHING
 LINES = st.lists(ROWS.map(lambda row: json.dumps(row).encode()) | st.binary(max_size=20), max_size=5)
 
 
@@ -92,3 +97,28 @@ def test_every_row_is_kept_or_dropped_and_what_is_kept_can_be_stored(lines: list
         write_candidates(Path(folder) / "candidates.parquet", candidates)
         again = read_candidates(Path(folder) / "candidates.parquet")
         assert [candidate.id for candidate in again] == [candidate.id for candidate in candidates]
+
+
+@given(mutated(FORMAT_ROWS) | mutated(mutated(FORMAT_ROWS)))
+@settings(max_examples=1500, deadline=None)
+def test_whatever_a_row_holds_its_reader_raises_nothing_but_its_own_error(value: Any) -> None:
+    reader, row = detect_reader(value), as_row(value)
+    if reader is None or row is None:
+        return
+    try:
+        parts = reader.split(row) if isinstance(reader, DocumentReader) else [("", row)]
+        for _, part in parts:
+            reader.read_row(part, "rows.jsonl:1")
+    except InvalidRowError:
+        pass
+
+
+@given(st.sampled_from(READERS), ANYTHING | mutated(FORMAT_ROWS))
+@settings(max_examples=300, deadline=None)
+def test_a_reader_that_is_given_another_formats_row_raises_nothing_but_its_own_error(reader: Any, value: Any) -> None:
+    row = as_row(value) or {}
+    try:
+        reader.recognises(row)
+        reader.read_row(row, "rows.jsonl:1")
+    except InvalidRowError:
+        pass
