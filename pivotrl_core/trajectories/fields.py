@@ -79,7 +79,7 @@ def _read_part(part: Json, field: str) -> str:
         return part
     kind = read_object(part, field).get("type")
     text = part.get("refusal") if kind == "refusal" else part.get("text")
-    if kind not in TEXT_PARTS | {"refusal"}:
+    if not isinstance(kind, str) or kind not in TEXT_PARTS | {"refusal"}:
         reject(DropReason.UNSUPPORTED_CONTENT, f"{field}.type", repr(kind)[:80])
     if not isinstance(text, str):
         reject(DropReason.WRONG_TYPE, f"{field}.text", "expected text")

@@ -84,16 +84,17 @@ def iterate_trajectories(
                     yield result
 
 
+_FILE = 2**40
 _Result = tuple[str, Trajectory | Drop]
 """What became of one trajectory of a row, with its path inside of the row."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Content ids over all files, explicit row ids of the present one, each with its place as (file, line)."""
+    """Content ids over all files, each with its place as `_FILE` * file + line, and row ids of the present one."""
 
     files: list[str] = field(default_factory=list)
-    contents: dict[int, tuple[int, int]] = field(default_factory=dict)
+    contents: dict[int, int] = field(default_factory=dict)
     row_ids: dict[str, int] = field(default_factory=dict)
 
     def open(self, file: str) -> None:
@@ -157,12 +158,12 @@ def _checked(trajectory: Trajectory, place: str, path: Path, limits: Limits, see
 def _deduplicate(file: str, line: int, trajectory: Trajectory, seen: _Seen) -> Trajectory | Drop:
     identity = int(trajectory.id, 16)
     if identity in seen.contents:
-        first, at = seen.contents[identity]
+        first, at = divmod(seen.contents[identity], _FILE)
         return Drop(file, line, DropReason.DUPLICATE_CONTENT, "", f"equals {seen.files[first]}:{at}")
     row_id = trajectory.metadata.get("row_id")
     if row_id is not None and row_id in seen.row_ids:
         return Drop(file, line, DropReason.DUPLICATE_ID, "id", f"{row_id[:80]}, first on line {seen.row_ids[row_id]}")
-    seen.contents[identity] = (len(seen.files) - 1, line)
+    seen.contents[identity] = (len(seen.files) - 1) * _FILE + line
     if row_id is not None:
         seen.row_ids[row_id] = line
     return trajectory
