@@ -12,6 +12,7 @@ from pathlib import Path
 from pivotrl_core.trajectories.drops import Drop, DropReason, DropReport
 from pivotrl_core.trajectories.fields import InvalidRowError
 from pivotrl_core.trajectories.marks import ONLY_LAST_TURN, TOOLS_INFERRED
+from pivotrl_core.trajectories.places import files_below
 from pivotrl_core.trajectories.protocol import DocumentReader, TrajectoryReader
 from pivotrl_core.trajectories.registry import READERS, as_row, detect_reader
 from pivotrl_core.trajectories.rows import Row, read_rows, suffixes
@@ -35,7 +36,7 @@ def trajectory_files(path: Path) -> list[Path]:
     """The file itself, or every file below a folder whose name ends as `SUFFIXES` say, in the order of their names."""
     if path.is_file():
         return [path]
-    return sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(SUFFIXES))
+    return [file for file in files_below(path) if file.name.endswith(SUFFIXES)]
 
 
 def load_trajectories(paths: Iterable[Path], limits: Limits | None = None, max_drop_share: float = 1.0) -> Loaded:
