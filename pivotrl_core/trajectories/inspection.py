@@ -98,7 +98,7 @@ def _count_turns(trajectory: Trajectory, report: InspectionReport) -> None:
     report.turns_only_state += turns - len(positions)
     for position in positions:
         expert = trajectory.messages[position]
-        report.candidates_by_decision[decision_of(trajectory.messages[:position], expert)] += 1
+        report.candidates_by_decision[str(decision_of(trajectory.messages[:position], expert))] += 1
         calls = expert.tool_calls
         kind = "message" if not calls else "tool_call" if len(calls) == 1 else "parallel_calls"
         report.candidates_by_kind[kind] += 1

@@ -24,9 +24,12 @@ class OpenAIResponsesReader:
     name = "openai-responses"
 
     def recognises(self, row: Mapping[str, Json]) -> bool:
-        if PARAMS in row or isinstance(row.get("response"), Mapping):
-            return isinstance(row.get("response"), Mapping)
-        return any(_are_items(row.get(key)) for key in ("output", "input"))
+        response = row.get("response")
+        if isinstance(response, Mapping):
+            return PARAMS in row or isinstance(response.get("output"), list)
+        return (
+            PARAMS not in row and "messages" not in row and any(_are_items(row.get(key)) for key in ("output", "input"))
+        )
 
     def read_row(self, row: Mapping[str, Json], source: str) -> Trajectory:
         asked, where = _asked(row)

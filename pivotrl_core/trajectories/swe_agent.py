@@ -24,7 +24,7 @@ class SweAgentReader:
 
     def recognises(self, row: Mapping[str, Json]) -> bool:
         history = row.get("history")
-        return isinstance(history, list) and bool(history) and is_message(history[0])
+        return "messages" not in row and isinstance(history, list) and bool(history) and is_message(history[0])
 
     def read_row(self, row: Mapping[str, Json], source: str) -> Trajectory:
         messages: list[Message] = []

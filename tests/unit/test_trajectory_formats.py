@@ -55,6 +55,13 @@ def test_each_row_is_recognised_by_its_own_reader_in_a_document_and_in_a_line(
         assert not any(message.thinking for candidate in candidates for message in candidate.state)
 
 
+@pytest.mark.parametrize("more", [{"response": {"id": "r"}}, {"input": [rows.USER]}, {"history": [rows.USER]}])
+def test_a_chat_row_stays_one_whatever_keys_it_has_beside(more: dict[str, Any]) -> None:
+    found = detect_reader({**rows.CHAT, **more})
+    assert found is not None
+    assert found.name == "openai-chat"
+
+
 def test_every_reader_has_a_row_here() -> None:
     assert {reader for reader, _ in rows.ROWS.values()} == {reader.name for reader in READERS}
 
