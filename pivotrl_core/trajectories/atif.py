@@ -2,7 +2,8 @@
 
 Terminus-2 writes its actions as JSON text. Where a file has them in parts (`message` with analysis and plan, calls of
 `bash_command` and `mark_task_complete`) they are put together again as the text that the agent's prompt asks for, and
-what the terminal shows is a user's message. Other agents' calls are tool calls.
+what the terminal shows is a user's message. A turn that is no such JSON, as the harness refuses it, belongs to states
+alone. Other agents' calls are tool calls.
 
 Not read: notes of the harness (steps of the system behind the first), and everything behind a compaction of the
 context, where the agent no longer sees what the file has before it. Copied steps belong to states alone.
@@ -104,13 +105,22 @@ def _read_step(step: Mapping[str, Json], where: str, run: _Run) -> None:
         run.messages.append(Message(Role.SYSTEM, read_content(step.get("message"), f"{where}.message")))
     else:
         run.left_out["notes_of_the_harness"] += 1
-        run.compacted = _replaces_context(step)
+        run.compacted = _replaces_context(step) or (run.terminus and _refers_to_summary(step))
 
 
 def _replaces_context(step: Mapping[str, Json]) -> bool:
     extra = step.get("extra")
     change = extra.get("context_management") if isinstance(extra, Mapping) else None
     return isinstance(change, Mapping) and change.get("boundary") == "replace"
+
+
+def _refers_to_summary(step: Mapping[str, Json]) -> bool:
+    """Terminus-2 hands its work to sub-agents for a summary alone; older files have no other mark of it."""
+    observation = step.get("observation")
+    results = observation.get("results") if isinstance(observation, Mapping) else None
+    return isinstance(results, list) and any(
+        isinstance(one, Mapping) and one.get("subagent_trajectory_ref") for one in results
+    )
 
 
 def _read_agent_step(step: Mapping[str, Json], where: str, run: _Run) -> None:
@@ -122,7 +132,8 @@ def _read_agent_step(step: Mapping[str, Json], where: str, run: _Run) -> None:
     if run.terminus and {call.name for call in calls} <= {_KEYSTROKES, _COMPLETE}:
         text = _terminus_text(content, calls, f"{where}.tool_calls")
         turn = Message(Role.ASSISTANT, text, thinking=turn.thinking)
-    if step.get("is_copied_context"):
+    refused = run.terminus and not turn.tool_calls and not _is_terminus_json(turn.content)
+    if refused or step.get("is_copied_context"):
         run.state_only.append(len(run.messages))
     run.messages.append(turn)
     run.messages.extend(_read_results(step.get("observation"), f"{where}.observation", turn.tool_calls))

@@ -1,7 +1,8 @@
 """Reader of mini-swe-agent's trajectories: `messages` with `info`, or a bare JSON list of messages.
 
 A command in the one fenced block of a turn, or in a tool call, is a call of `bash`; the message that follows is its
-output. What a message has in `extra` repeats it and is not read, nor is the last message of role `exit`.
+output. A turn without exactly one command, which the agent's program refuses, belongs to states alone. What a message
+has in `extra` repeats it and is not read, nor is the last message of role `exit`.
 Format: https://mini-swe-agent.com/latest/usage/output_files
 """
 
@@ -11,10 +12,10 @@ from collections.abc import Mapping
 
 from pivotrl_core.trajectories.chat_messages import is_message, read_chat_message
 from pivotrl_core.trajectories.fields import first_name, read_list, short_values
-from pivotrl_core.trajectories.marks import HARNESS, LEFT_OUT
+from pivotrl_core.trajectories.marks import HARNESS, LEFT_OUT, STATE_ONLY
 from pivotrl_core.trajectories.protocol import ITEMS
 from pivotrl_core.trajectories.text_actions import as_result, with_fenced_command
-from pivotrl_core.types import Json, Message, Trajectory
+from pivotrl_core.types import Json, Message, Role, Trajectory
 
 _INFO = frozenset({"mini_version", "submission", "exit_status"})
 _MARKS = ("mswea_bash_command", "<returncode>")
@@ -35,6 +36,7 @@ class MiniSweAgentReader:
     def read_row(self, row: Mapping[str, Json], source: str) -> Trajectory:
         key = "messages" if "messages" in row else ITEMS
         messages: list[Message] = []
+        state_only: list[int] = []
         exits = 0
         for index, value in enumerate(read_list(row.get(key), key)):
             if is_message(value) and value["role"] == "exit":
@@ -42,9 +44,13 @@ class MiniSweAgentReader:
                 continue
             read = read_chat_message(value, f"{key}[{index}]")
             read = with_fenced_command(read, f"call_{index}")
+            if read.role is Role.ASSISTANT and not read.tool_calls:
+                state_only.append(len(messages))
             messages.append(as_result(read, messages[-1] if messages else None))
         info = row.get("info")
         metadata = {**(short_values(info, {"submission"}) if isinstance(info, Mapping) else {}), HARNESS: self.name}
+        if state_only:
+            metadata[STATE_ONLY] = state_only
         if exits:
             metadata[LEFT_OUT] = {"exit_notes": exits}
         group = first_name(row, ("instance_id",))

@@ -106,13 +106,20 @@ def _read_event(event: Mapping[str, Json], where: str, run: _Run) -> None:
     elif action == "message" and not by_agent:
         args = read_object(event.get("args"), f"{where}.args")
         run.messages.append(Message(Role.USER, read_content(args.get("content"), f"{where}.args.content")))
-    elif by_agent and event.get("tool_call_metadata"):
+    elif by_agent and _has_response(event):
         _read_response(event, where, run)
     elif by_agent and (action == "message" or (isinstance(action, str) and action in ACTIONS)):
         _read_plain_action(event, where, run)
     else:
         run.left_out["events_of_the_user" if event.get("source") == "user" else "events_of_the_program"] += 1
         run.condensed = action == "condensation"
+
+
+def _has_response(event: Mapping[str, Json]) -> bool:
+    """Whether the model's own response is kept with an action; some files keep its id alone."""
+    metadata = event.get("tool_call_metadata")
+    response = metadata.get("model_response") if isinstance(metadata, Mapping) else None
+    return isinstance(response, Mapping) and bool(response.get("choices"))
 
 
 def _read_response(event: Mapping[str, Json], where: str, run: _Run) -> None:
@@ -145,7 +152,9 @@ def _read_plain_action(event: Mapping[str, Json], where: str, run: _Run) -> None
         if value not in (None, "") and (key not in BOOKKEEPING or (thinks and key == "thought"))
     }
     thought = "" if thinks else read_content(args.get("thought"), f"{where}.args.thought")
-    call_id = f"event_{event.get('id', where)}"
+    metadata = event.get("tool_call_metadata")
+    known = metadata if isinstance(metadata, Mapping) else {}
+    call_id = str(known.get("tool_call_id") or f"event_{event.get('id', where)}")
     call = ToolCall(str(event["action"]), read_arguments(own, f"{where}.args"), call_id)
     run.messages.append(Message(Role.ASSISTANT, thought, (call,)))
     run.calls[str(event.get("id"))] = call_id

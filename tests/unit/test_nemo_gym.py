@@ -144,6 +144,19 @@ def test_a_candidate_of_another_format_becomes_a_row_that_reads_as_the_same_cand
     assert (again.id, again.turn_index) == (made.id, 1)
 
 
+def test_a_terminal_candidate_of_another_format_has_its_answer_where_the_terminal_judge_looks(tmp_path: Path) -> None:
+    answer = '{"analysis": "", "plan": "", "commands": []}'
+    asked = (Message(Role.USER, "Make it."),)
+    made = Candidate(
+        asked, (), Message(Role.ASSISTANT, answer), "t1", 0, "terminal", metadata={"harness": "terminus_2"}
+    )
+    written = candidate_to_nemo_row(made)
+    assert (written["expected_answer"], written["metadata"]) == (answer, {"harness": "terminus_2"})
+    assert written["agent_ref"]["name"] == "terminus_judge_simple_agent"
+    [again] = candidates_of(tmp_path, written)
+    assert (again.id, again.domain, again.metadata["harness"]) == (made.id, "terminal", "terminus_2")
+
+
 @needs_shared
 @pytest.mark.parametrize(
     ("name", "domain"),

@@ -119,6 +119,20 @@ def test_text_of_terminus_2_that_is_recorded_as_written_stays(tmp_path: Path) ->
     assert trajectory.messages[1].content == raw
 
 
+def test_a_turn_that_terminus_2_refused_and_what_follows_a_summary_are_no_candidates(tmp_path: Path) -> None:
+    asked, first, last = rows.TERMINUS["steps"]
+    refused = {"source": "agent", "message": "So be it: {}", "observation": {"results": [{"content": "ERROR"}]}}
+    summary = {
+        "source": "system",
+        "message": "Performed.",
+        "observation": {"results": [{"subagent_trajectory_ref": [1]}]},
+    }
+    [trajectory], _ = read(tmp_path, {**rows.TERMINUS, "steps": [asked, refused, first, summary, asked, last]})
+    [candidate] = iterate_candidates(trajectory, Split.TRAIN)
+    assert [message.content for message in candidate.state[1:]] == ["So be it: {}", "ERROR"]
+    assert trajectory.metadata["left_out"] == {"notes_of_the_harness": 1, "steps_after_compaction": 2}
+
+
 def test_another_agent_of_harbor_calls_tools(tmp_path: Path) -> None:
     [trajectory], _ = read(tmp_path, rows.ATIF)
     assert trajectory.messages[2:] == (calling("I look."), result(), ANSWERED)
@@ -169,6 +183,7 @@ def test_mini_swe_agents_one_fenced_command_is_a_call_and_two_are_none(tmp_path:
     assert shown.role is Role.TOOL
     assert (second.content, second.tool_calls) == (rows.MINI["messages"][4]["content"], ())
     assert told == Message(Role.USER, "Exactly one block, please.")
+    assert [one.expert for one in iterate_candidates(trajectory, Split.TRAIN)] == [first]
     assert trajectory.metadata["left_out"] == {"exit_notes": 1}
 
 
@@ -189,6 +204,15 @@ def test_openhands_actions_without_responses_are_calls_with_their_own_arguments(
     )  # fmt: skip
     assert (shown.content, shown.tool_call_id) == ("a.py", turn.tool_calls[0].call_id)
     assert trajectory.group == "i1"
+
+
+def test_openhands_actions_whose_response_is_not_kept_keep_the_id_of_their_call(tmp_path: Path) -> None:
+    bare = {**rows.METADATA, "model_response": {"id": "r1"}}
+    events = [{**one, "tool_call_metadata": bare} if "tool_call_metadata" in one else one for one in rows.OPENHANDS]
+    events[0] = {**events[0], "args": {"content": "You are OpenHands."}}
+    [trajectory], _ = read(tmp_path, events)
+    call = ToolCall("run", '{"command": "find A1"}', "c1")
+    assert trajectory.messages[2:4] == (Message(Role.ASSISTANT, "", (call,)), result())
 
 
 def test_nothing_behind_a_condensation_is_read(tmp_path: Path) -> None:
