@@ -126,11 +126,17 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A verifier's judgement of one action: reward in [0, 1], the components it is derived from, and the reason."""
+    """A verifier's judgement of one action: reward in [0, 1], the components it is derived from, and the reason.
+
+    How long each part took (`timings`, seconds) and the version of the `verifier` say nothing about the action: they
+    are neither compared nor stored with it.
+    """
 
     reward: float
     reason: str
     components: Mapping[str, Json] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict, compare=False)
+    verifier: str = field(default="", compare=False)
 
 
 def message_to_json(message: Message) -> dict[str, Json]:

@@ -26,7 +26,7 @@ from pivotrl_core.pivots.profiling import Profiler, Rollout, distinct_successes
 from pivotrl_core.pivots.selection import CountRule, Pivots, keeps
 from pivotrl_core.types import Action, Candidate, Message, Tool, Verdict
 from pivotrl_core.verifiers.protocol import Verifier
-from pivotrl_core.verifiers.registry import get_verifier
+from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 
 Result = TypeVar("Result")
 BLOCK = 12  # trajectories, as in params.yaml
@@ -111,7 +111,7 @@ class DeskProfile:
         self.plan = plan
         self.tokenizer = policy.tokenizer
         self.engine = TransformersEngine(policy.model, [ChatRenderer(policy.tokenizer, plan.tool_format).eos_id])
-        self.verifier = get_verifier("functional", domain=get_domain(DOMAIN))
+        self.verifier = get_verifier("functional", GraderSettings(rules=get_domain(DOMAIN)))
 
     def load(self, task: list[Candidate]) -> None:
         self.task = task

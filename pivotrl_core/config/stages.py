@@ -84,17 +84,6 @@ class WarmupConfig(Section):
     batch_trajectories: PositiveInt = 4
 
 
-class VerifierConfig(Section):
-    """How an action is compared with the expert's."""
-
-    kind: Literal["functional", "exact"] = "functional"
-    text_threshold: Probability = Field(0.8, description="similarity from which free-text arguments are equal")
-    message_threshold: Probability | None = Field(
-        None,
-        description="similarity from which messages are equal, where no domain judges them; none: any message will do",
-    )
-
-
 class Staged(Section):
     """Waves of samples, after each of which a candidate may be decided for good (`pivots/staging.py`)."""
 

@@ -15,9 +15,9 @@ from pivotrl_core.config.stages import (
     EvaluateConfig,
     ProfileConfig,
     TrackingConfig,
-    VerifierConfig,
     WarmupConfig,
 )
+from pivotrl_core.config.verification import VerifierConfig
 
 
 class Config(Section):
@@ -42,6 +42,11 @@ class Config(Section):
             raise ValueError(f"seeds: {list(self.seeds)} names one twice; keep each once")
         if "base" not in self.arms:
             raise ValueError("arms: 'base' is missing; add 'base: {}', the policy that the others are compared with")
+        if self.profile.success_threshold > self.verifier.reward.success:
+            raise ValueError(
+                f"profile.success_threshold: no action earns more than verifier.reward.success, "
+                f"{self.verifier.reward.success}; lower the threshold to it"
+            )
         for name, arm in self.arms.items():
             self._check_arm(name, arm)
         return self

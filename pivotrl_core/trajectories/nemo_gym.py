@@ -43,7 +43,7 @@ class NemoGymReader:
 
     def read_row(self, row: Mapping[str, Json], source: str) -> Trajectory:
         params = read_object(row.get(PARAMS), PARAMS)
-        state, expert = _own_thinking(read_items(read_list(params.get("input"), INPUT), INPUT), _read_expert(row))
+        state, expert = _own_thinking(read_items(read_list(params.get("input"), INPUT), INPUT), read_expert(row))
         metadata: dict[str, Json] = {ONLY_LAST_TURN: True, NEMO_ROW: dict(row)}
         if harness := _harness(row):
             metadata[HARNESS] = harness
@@ -78,7 +78,7 @@ def _has_target(row: Mapping[str, Json]) -> bool:
     return inner or "expected_action" in row or "expected_answer" in row
 
 
-def _read_expert(row: Mapping[str, Json]) -> Message:
+def read_expert(row: Mapping[str, Json]) -> Message:
     """The target: `expected_action`, then `expected_answer`, then `metadata.expected_action`."""
     if row.get("expected_action"):
         return _read_action(row["expected_action"], "expected_action")

@@ -8,22 +8,29 @@ call was expected is 0.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pivotrl_core.trajectories.thinking import split_thinking
-from pivotrl_core.types import Action, Candidate, ToolCall, Verdict
+from pivotrl_core.types import Action, Candidate, Json, ToolCall
+from pivotrl_core.verifiers.protocol import Decision
 from pivotrl_core.verifiers.settings import VerdictReason
 from pivotrl_core.verifiers.similarity import is_blank
 
 
-class ExactVerifier:
-    """Reward 1 for the expert's own words, else 0."""
+class ExactGrader:
+    """Accepts the expert's own words. Components: `equal`, and the reason why not as `difference`."""
 
     name = "exact"
-    version = "1"
+    version = "2"
 
-    def verify(self, candidate: Candidate, action: Action) -> Verdict:
+    def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         reason = VerdictReason.MALFORMED if action.error else _compare(candidate, action)
-        accepted = reason is VerdictReason.ACCEPTED
-        return Verdict(float(accepted), str(reason), {"parsed": not action.error, "equal": accepted})
+        equal = reason is VerdictReason.ACCEPTED
+        return {"parsed": not action.error, "equal": equal, "difference": "" if equal else reason.value}
+
+    def decide(self, components: Mapping[str, Json]) -> Decision:
+        equal = bool(components["equal"])
+        return Decision(equal, VerdictReason.ACCEPTED.value if equal else components["difference"], float(equal))
 
 
 def _compare(candidate: Candidate, action: Action) -> VerdictReason:

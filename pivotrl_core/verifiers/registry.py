@@ -1,27 +1,72 @@
-"""Which verifier scores the actions of tool-use turns: one line each."""
+"""Which grader knows the actions of which domain, and which verifier a configuration means: one line each."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.verifiers.exact import ExactVerifier
-from pivotrl_core.verifiers.protocol import Verifier
+from pivotrl_core.types import Action, Candidate, Verdict, content_id
+from pivotrl_core.verifiers.exact import ExactGrader
+from pivotrl_core.verifiers.graded import ByDomain, GradedVerifier
+from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
+from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
+from pivotrl_core.verifiers.protocol import Grader
+from pivotrl_core.verifiers.rewards import RewardRule, Rewards
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
-from pivotrl_core.verifiers.tool_call import DomainRules, ToolCallVerifier
+from pivotrl_core.verifiers.tool_call import DomainRules, ToolCallGrader
 
 
-def get_verifier(kind: str, settings: FunctionalSettings | None = None, domain: DomainRules | None = None) -> Verifier:
+@dataclass(frozen=True, slots=True)
+class GraderSettings:
+    """What the graders of all domains are made from: a field for each domain that has settings."""
+
+    tool: FunctionalSettings = field(default_factory=FunctionalSettings)
+    rules: DomainRules | None = None
+    """Of an embedded domain: actions which do the same beyond what schemas can say."""
+    nemo_gym: NemoGymSettings = field(default_factory=NemoGymSettings)
+
+
+DEFAULT_DOMAIN = "tool"
+GRADERS: Mapping[str, Callable[[GraderSettings], Grader]] = {
+    "tool": lambda settings: ToolCallGrader(settings.tool, settings.rules),
+}
+"""By the candidate's domain; one that is not here is graded as `DEFAULT_DOMAIN`."""
+
+
+class FunctionalVerifier:
+    """Every action by its domain's grader, all under one rule of rewards."""
+
+    name = "functional"
+
+    def __init__(self, settings: GraderSettings, rule: Rewards) -> None:
+        self._verifiers = {domain: GradedVerifier(make(settings), rule) for domain, make in GRADERS.items()}
+        self.version = content_id({domain: verifier.version for domain, verifier in self._verifiers.items()})
+
+    def verify(self, candidate: Candidate, action: Action) -> Verdict:
+        return self.of(candidate.domain).verify(candidate, action)
+
+    def of(self, domain: str) -> GradedVerifier:
+        """The verifier of one domain."""
+        return self._verifiers.get(domain) or self._verifiers[DEFAULT_DOMAIN]
+
+
+def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Rewards | None = None) -> ByDomain:
     """The verifier of a kind.
 
     Args:
-        kind: `functional` or `exact`.
-        settings: thresholds of the functional verifier.
-        domain: that knows actions which do the same beyond what schemas can say (functional only).
+        kind: `functional`, `exact` or `nemo-gym`.
+        settings: of the graders.
+        rule: how decisions are rewarded; not those of `nemo-gym`, whose rewards are its own.
 
     Raises:
         ConfigError: no such kind.
     """
     if kind == VerifierKind.FUNCTIONAL:
-        return ToolCallVerifier(settings, domain)
+        return FunctionalVerifier(settings or GraderSettings(), rule or RewardRule())
     if kind == VerifierKind.EXACT:
-        return ExactVerifier()
+        return GradedVerifier(ExactGrader(), rule)
+    if kind == VerifierKind.NEMO_GYM:
+        grader = NemoGymGrader((settings or GraderSettings()).nemo_gym)
+        return GradedVerifier(grader, RewardRule(partial=True))
     raise ConfigError(f"verifier.kind: no verifier is named {kind!r}; known: {', '.join(VerifierKind)}")

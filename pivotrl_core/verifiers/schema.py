@@ -1,8 +1,9 @@
 """The little of JSON Schema that comparing two values needs: local references, branches, properties, defaults.
 
 A schema that makes no sense says nothing: nothing here raises, and no pattern is ever matched against a policy's text
-(patterns of foreign files can be made to run for ever). Two annotations of our own say which spellings a tool does not
-tell apart: `x-ignore-case: true`, and `x-ignore-prefix: "#"` (a leading sign that may be left out).
+(patterns of foreign files can be made to run for ever). Three annotations of our own say which spellings a tool does
+not tell apart: `x-ignore-case: true`, `x-ignore-prefix: "#"` (a leading sign that may be left out), and
+`x-unordered: true` (a list whose order does not matter, though an item may be there twice).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pivotrl_core.types import Json
 
 IGNORE_CASE = "x-ignore-case"
 IGNORE_PREFIX = "x-ignore-prefix"
+UNORDERED = "x-unordered"
 MAX_STEPS = 16
 
 Schema = Mapping[str, Json]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from pivotrl_core.verifiers.comparators import Comparators
 
 
 class VerifierKind(StrEnum):
     FUNCTIONAL = "functional"
     EXACT = "exact"
+    NEMO_GYM = "nemo-gym"
 
 
 class VerdictReason(StrEnum):
@@ -27,9 +30,26 @@ OTHER_FORMAT = "a call in the other format than data.tool_format names"
 """What is wrong with such an action; profile and selection count them."""
 
 
+class CallCredit(StrEnum):
+    """What several calls are worth that are not all right: m matched of e expected and a actual ones."""
+
+    STRICT = "strict"  # nothing
+    FRACTIONAL = "fractional"  # m / max(e, a): a surplus call costs as much as a missing one
+    F1 = "f1"  # 2 m / (e + a)
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionalSettings:
-    """Thresholds in [0, 1]. `message_threshold` is for where no domain judges messages; None: any message will do."""
+    """How tool-use turns are compared.
+
+    Attributes:
+        text_threshold: similarity in [0, 1] from which free-text arguments are the same.
+        message_threshold: the same of messages, where no domain judges them; None: any message will do.
+        call_credit: the credit of calls of which only some are right.
+        comparators: of each tool, of each path of an argument, how it is compared (`comparators.py`).
+    """
 
     text_threshold: float = 0.8
     message_threshold: float | None = None
+    call_credit: CallCredit = CallCredit.FRACTIONAL
+    comparators: Comparators = field(default_factory=dict)

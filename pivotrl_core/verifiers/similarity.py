@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from rapidfuzz.distance import Indel
 
 from pivotrl_core.types import Json
+from pivotrl_core.verifiers.comparators import Comparator
 from pivotrl_core.verifiers.dates import same_day, same_instant, same_time
 from pivotrl_core.verifiers.schema import IGNORE_CASE, IGNORE_PREFIX
 
@@ -66,7 +67,7 @@ def string_similarity(expected: str, actual: str, schema: Mapping[str, Json]) ->
 
 
 def _normal(text: str, schema: Mapping[str, Json]) -> str:
-    normal = unicodedata.normalize("NFKC", text).strip()
+    normal = _nfkc(text).strip()
     prefix = schema.get(IGNORE_PREFIX)
     if isinstance(prefix, str):
         normal = normal.removeprefix(prefix)
@@ -76,7 +77,11 @@ def _normal(text: str, schema: Mapping[str, Json]) -> str:
 
 
 def _words(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return " ".join(_nfkc(text).casefold().split())
+
+
+def _nfkc(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
 
 
 def _numbers(text: str) -> list[str]:
@@ -87,3 +92,18 @@ def _numbers(text: str) -> list[str]:
 def is_blank(text: str) -> bool:
     """Whether nothing in `text` can be seen: white space, control and format characters, marks without a letter."""
     return all(unicodedata.category(character)[0] in "ZCM" or character in _UNSEEN for character in text)
+
+
+STRING_COMPARATORS: Mapping[Comparator, Callable[[str, str], float]] = {
+    Comparator.EXACT: lambda expected, actual: float(expected == actual),
+    Comparator.IDENTIFIER: lambda expected, actual: float(_normal(expected, {}) == _normal(actual, {})),
+    Comparator.CASELESS: lambda expected, actual: float(_words(expected) == _words(actual)),
+    Comparator.WORDS: lambda expected, actual: float(
+        sorted(_words(expected).split()) == sorted(_words(actual).split())
+    ),
+    Comparator.TEXT: text_similarity,
+    Comparator.DATE: lambda expected, actual: float(expected == actual or same_day(expected, actual)),
+    Comparator.DATE_TIME: lambda expected, actual: float(expected == actual or same_instant(expected, actual)),
+    Comparator.TIME: lambda expected, actual: float(expected == actual or same_time(expected, actual)),
+}
+"""How strings are compared where a configuration says so, whatever the schema says. Identical strings score 1."""

@@ -5,6 +5,8 @@ matched in any order, one to one, and surplus calls cost the reward. A message c
 something (thinking alone says nothing), and, where the domain knows messages, does what the expert's does. Malformed
 actions are verdicts of reward 0.
 
+Thresholds belong to the decision: components say from which similarity on how many calls are matched.
+
 Differs from the public verifier of the paper's recipe (NeMo Gym): schema defaults, numbers by value, dates by day,
 identical texts always match, an empty message is no answer, surplus calls are not free.
 """
@@ -12,23 +14,24 @@ identical texts always match, an empty message is no answer, surplus calls are n
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
 from pivotrl_core.files import code_digest
 from pivotrl_core.trajectories.thinking import split_thinking
-from pivotrl_core.types import Action, Candidate, Json, ToolCall, Verdict, content_id
+from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
 from pivotrl_core.verifiers.arguments import Decoded, decode_arguments
-from pivotrl_core.verifiers.matching import maximum_matching
-from pivotrl_core.verifiers.settings import FunctionalSettings, VerdictReason
+from pivotrl_core.verifiers.expected import ExpectedCall, ExpectedCalls
+from pivotrl_core.verifiers.matching import matching_steps
+from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.settings import CallCredit, FunctionalSettings, VerdictReason
 from pivotrl_core.verifiers.similarity import is_blank, text_similarity
 from pivotrl_core.verifiers.values import Comparison
 
 MAX_CALLS = 64
 """More calls than this in one action are never compared one by one."""
-_Read = tuple[ToolCall, Decoded]
 
 
 class DomainRules(Protocol):
@@ -45,101 +48,130 @@ class DomainRules(Protocol):
         ...
 
 
-class ToolCallVerifier:
-    """Reward 1 for a functionally equal action, else 0."""
+class ToolCallGrader:
+    """Grades tool-use turns.
 
-    name = "functional"
+    Components of calls: `name` (the same tools are called), `arguments` (all calls are matched but for the wording of
+    free text), `similarity` (from 0 to 1: the threshold up to which they all are), `matching` (pairs of a similarity
+    and how many calls are matched from there down), `calls`, `calls_expected` and, for one call, its `difference`. Of
+    a message: the domain's `same_message`, or `similarity` where messages are compared at all.
+    """
+
+    name = "tool"
 
     def __init__(self, settings: FunctionalSettings | None = None, domain: DomainRules | None = None) -> None:
         self.settings = settings or FunctionalSettings()
         self.domain = domain
+        self._expected = ExpectedCalls(self.settings.comparators, MAX_CALLS)
         # Stored verdicts are those of the rules as they were written then.
         rules = [domain.name, code_digest(Path(inspect.getfile(type(domain))).parent)] if domain else []
-        self.version = f"3-{content_id([asdict(self.settings), rules])}"
+        self.version = f"4-{content_id([asdict(self.settings), rules])}"
 
-    def verify(self, candidate: Candidate, action: Action) -> Verdict:
+    def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         if action.error:
-            return _verdict(VerdictReason.MALFORMED, {"parsed": False, "error": _printable(action.error)})
-        content = split_thinking(action.content)[1]
+            return {"parsed": False, "error": printable(action.error)}
         expected = "call" if candidate.expert.tool_calls else "message"
-        decision = "call" if action.tool_calls else "none" if is_blank(content) else "message"
-        components: dict[str, Json] = {"parsed": True, "decision": decision, "expected": expected}
-        if decision == "none":
-            return _verdict(VerdictReason.NO_ANSWER, components)
-        if decision != expected:
-            wanted_call = expected == "call"
-            return _verdict(VerdictReason.CALL_EXPECTED if wanted_call else VerdictReason.MESSAGE_EXPECTED, components)
-        if expected == "message":
-            return self._verify_message(candidate, content, components)
-        return self._verify_calls(candidate, action.tool_calls, components)
+        if action.tool_calls:
+            components: dict[str, Json] = {"parsed": True, "decision": "call", "expected": expected}
+            return components | self._grade_calls(candidate, action.tool_calls) if expected == "call" else components
+        content = split_thinking(action.content)[1]
+        if is_blank(content):
+            return {"parsed": True, "decision": "none", "expected": expected}
+        components = {"parsed": True, "decision": "message", "expected": expected}
+        return components | self._grade_message(candidate, content) if expected == "message" else components
 
-    def _verify_message(self, candidate: Candidate, actual: str, components: dict[str, Json]) -> Verdict:
+    def decide(self, components: Mapping[str, Json]) -> Decision:
+        if "decision" not in components:
+            return _refused(VerdictReason.MALFORMED)
+        decision, expected = components["decision"], components["expected"]
+        if decision == "none":
+            return _refused(VerdictReason.NO_ANSWER)
+        if decision != expected:
+            return _refused(VerdictReason.CALL_EXPECTED if expected == "call" else VerdictReason.MESSAGE_EXPECTED)
+        return self._decide_message(components) if expected == "message" else self._decide_calls(components)
+
+    def _grade_message(self, candidate: Candidate, actual: str) -> dict[str, Json]:
         expected = candidate.expert.content
         if self.domain is not None:
-            same = expected == actual or self.domain.same_message(candidate, expected, actual)
-            components["same_message"] = same
-            return _verdict(VerdictReason.ACCEPTED if same else VerdictReason.MESSAGE_DIFFERS, components)
+            return {"same_message": expected == actual or self.domain.same_message(candidate, expected, actual)}
+        if self.settings.message_threshold is None:  # for long messages a similarity costs more than all the rest
+            return {}
+        return {"similarity": text_similarity(expected, actual)}
+
+    def _decide_message(self, components: Mapping[str, Json]) -> Decision:
+        if "same_message" in components:
+            return _ACCEPTED if components["same_message"] else _refused(VerdictReason.MESSAGE_DIFFERS)
         threshold = self.settings.message_threshold
-        if threshold is None:
-            return _verdict(VerdictReason.ACCEPTED, components)
-        similarity = text_similarity(expected, actual)
-        components["similarity"] = similarity
-        accepted = similarity == 1.0 or similarity >= threshold
-        return _verdict(VerdictReason.ACCEPTED if accepted else VerdictReason.MESSAGE_DIFFERS, components)
+        if threshold is None or components["similarity"] >= threshold:
+            return _ACCEPTED
+        return _refused(VerdictReason.MESSAGE_DIFFERS, components["similarity"])
 
-    def _verify_calls(self, candidate: Candidate, actual: tuple[ToolCall, ...], components: dict[str, Json]) -> Verdict:
-        expected = candidate.expert.tool_calls
-        first, second = (
-            [(call, decode_arguments(call.arguments)) for call in calls[:MAX_CALLS]] for calls in (expected, actual)
-        )
-        errors = [decoded.error for _, decoded in second]
-        results = [[self._compare(candidate, one, other) for other in second] for one in first]
-        matched = maximum_matching([[not difference for difference, _ in row] for row in results])
-        names = sorted(call.name for call in expected) == sorted(call.name for call in actual)
-        components |= {"name": names, "calls_expected": len(expected), "calls": len(actual), "matched": matched}
-        if len(expected) == len(actual) == 1:
-            components["difference"], components["similarity"] = results[0][0]
-        complete = matched == len(expected) == len(actual)
+    def _grade_calls(self, candidate: Candidate, actual: Sequence[ToolCall]) -> dict[str, Json]:
+        expected = self._expected.of(candidate)
+        given = [(call, decode_arguments(call.arguments)) for call in actual[:MAX_CALLS]]
+        count, wanted = len(actual), len(candidate.expert.tool_calls)
+        components: dict[str, Json] = {"calls_expected": wanted, "calls": count}
+        if count == wanted == 1:
+            score, difference = self._compare(candidate, expected[0], *given[0])
+            steps = [(score, 1)] if score else []
+            components |= {"name": expected[0].call.name == actual[0].name, "difference": difference}
+        else:
+            steps = matching_steps([[self._compare(candidate, one, *two)[0] for two in given] for one in expected])
+            names = sorted(call.name for call in candidate.expert.tool_calls) == sorted(call.name for call in actual)
+            components["name"] = names
+        complete = bool(steps) and steps[-1][1] == count == wanted
         components["arguments"] = complete
-        broken = next((error for error in errors if error), "")
-        if broken and not complete:
-            return _verdict(VerdictReason.MALFORMED, {**components, "parsed": False, "error": _printable(broken)})
-        if complete:
-            return _verdict(VerdictReason.ACCEPTED, components)
-        if len(expected) != len(actual):
-            return _verdict(VerdictReason.COUNT_DIFFERS, components)
-        return _verdict(VerdictReason.ARGUMENTS_DIFFER if names else VerdictReason.NAME_DIFFERS, components)
+        components["similarity"] = steps[-1][0] if complete else 0.0
+        components["matching"] = [list(step) for step in steps]
+        broken = next((decoded.error for _, decoded in given if decoded.error), "")
+        if broken:
+            components |= {"parsed": complete, "error": printable(broken)}
+        return components
 
-    def _compare(self, candidate: Candidate, expected: _Read, actual: _Read) -> tuple[str, float]:
-        """(first difference, lowest similarity of a free text): an empty difference means the same call."""
-        first, second = expected[0], actual[0]
-        if (first.name, first.arguments) == (second.name, second.arguments):
-            return "", 1.0
-        difference, similarity = _compare_arguments(candidate, expected, actual, self.settings.text_threshold)
-        if not difference or self.domain is None or actual[1].error:
-            return difference, similarity
-        return "" if self.domain.same_call(candidate, first, second) else difference, similarity
+    def _decide_calls(self, components: Mapping[str, Json]) -> Decision:
+        threshold = self.settings.text_threshold
+        matched = max((size for score, size in components["matching"] if score >= threshold), default=0)
+        wanted, count = components["calls_expected"], components["calls"]
+        if matched == wanted == count:
+            return _ACCEPTED
+        if "error" in components:
+            return _refused(VerdictReason.MALFORMED)
+        credit = _call_credit(self.settings.call_credit, matched, wanted, count)
+        if wanted != count:
+            return _refused(VerdictReason.COUNT_DIFFERS, credit)
+        return _refused(VerdictReason.ARGUMENTS_DIFFER if components["name"] else VerdictReason.NAME_DIFFERS, credit)
 
-
-def _compare_arguments(
-    candidate: Candidate, expected: _Read, actual: _Read, text_threshold: float
-) -> tuple[str, float]:
-    (first, wanted), (second, given) = expected, actual
-    if first.name != second.name:
-        return "name", 0.0
-    if wanted.error or given.error:
-        return "expected arguments: malformed" if wanted.error else "arguments: malformed", 0.0
-    schema = next((tool.parameters for tool in candidate.tools if tool.name == first.name), None)
-    root = schema if isinstance(schema, Mapping) else {}
-    comparison = Comparison(root, text_threshold)
-    equal = comparison.equal(wanted.value, given.value, root)
-    return "" if equal else _printable(comparison.difference), comparison.similarity
+    def _compare(
+        self, candidate: Candidate, expected: ExpectedCall, call: ToolCall, decoded: Decoded
+    ) -> tuple[float, str]:
+        """How far a call is the expert's, and where it differs (empty where the score is 1)."""
+        first = expected.call
+        if first.name == call.name and first.arguments == call.arguments:
+            return 1.0, ""
+        score, difference = _compare_arguments(expected, call, decoded)
+        if score == 1.0 or self.domain is None or decoded.error:
+            return score, difference
+        return (1.0, "") if self.domain.same_call(candidate, first, call) else (score, difference)
 
 
-def _printable(text: str) -> str:
-    """Text that any file can carry: half surrogate pairs and the like are written out, and it is kept short."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")[:200]
+_ACCEPTED = Decision(True, VerdictReason.ACCEPTED.value, 1.0)
 
 
-def _verdict(reason: VerdictReason, components: dict[str, Json]) -> Verdict:
-    return Verdict(1.0 if reason is VerdictReason.ACCEPTED else 0.0, str(reason), components)
+def _refused(reason: VerdictReason, credit: float = 0.0) -> Decision:
+    return Decision(False, reason.value, credit)
+
+
+def _call_credit(kind: CallCredit, matched: int, wanted: int, count: int) -> float:
+    if kind is CallCredit.STRICT:
+        return 0.0
+    return matched / max(wanted, count) if kind is CallCredit.FRACTIONAL else 2 * matched / (wanted + count)
+
+
+def _compare_arguments(expected: ExpectedCall, call: ToolCall, given: Decoded) -> tuple[float, str]:
+    if expected.call.name != call.name:
+        return 0.0, "name"
+    if expected.decoded.error or given.error:
+        return 0.0, "expected arguments: malformed" if expected.decoded.error else "arguments: malformed"
+    comparison = Comparison(expected.schema)
+    score = comparison.score(expected.decoded.value, given.value, expected.schema, expected.mark)
+    return score, "" if score == 1.0 else printable(comparison.difference)

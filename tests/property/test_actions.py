@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
-from pivotrl_core.verifiers.exact import ExactVerifier
 from pivotrl_core.verifiers.formatting import ToolFormat, format_turn
-from pivotrl_core.verifiers.matching import maximum_matching
+from pivotrl_core.verifiers.matching import complete_score, matching_steps, maximum_matching
 from pivotrl_core.verifiers.parsing import parse_action
-from pivotrl_core.verifiers.tool_call import ToolCallVerifier
+from pivotrl_core.verifiers.registry import get_verifier
 
 TEXT = st.text(st.characters(), max_size=30)  # surrogates and NUL among them
 SCALARS = st.none() | st.booleans() | st.integers() | st.integers(10**300, 10**400) | st.floats() | TEXT
@@ -52,7 +51,7 @@ def test_any_action_under_any_schema_gets_a_verdict_that_can_be_stored(
     action: Action, expert: Message, schema: dict[str, Any]
 ) -> None:
     candidate = Candidate((), (Tool("f", "", schema), Tool("g")), expert, "t", 0)
-    for verifier in (ToolCallVerifier(), ExactVerifier()):
+    for verifier in (get_verifier("functional"), get_verifier("exact")):
         verdict = verifier.verify(candidate, action)
         assert verdict.reward in (0.0, 1.0)
         assert verdict.reason
@@ -67,8 +66,8 @@ def test_the_experts_own_action_is_accepted_under_any_schema_however_it_is_space
     expert = Message(Role.ASSISTANT, tool_calls=(ToolCall("f", json.dumps(arguments)),))
     candidate = Candidate((), (Tool("f", "", schema),), expert, "t", 0)
     spaced = ToolCall("f", json.dumps(arguments, indent=2, ensure_ascii=False))
-    assert ToolCallVerifier().verify(candidate, Action(tool_calls=expert.tool_calls)).reward == 1
-    assert ToolCallVerifier().verify(candidate, Action(tool_calls=(spaced,))).reward == 1
+    assert get_verifier("functional").verify(candidate, Action(tool_calls=expert.tool_calls)).reward == 1
+    assert get_verifier("functional").verify(candidate, Action(tool_calls=(spaced,))).reward == 1
 
 
 @given(st.text(max_size=60) | st.text("@f {}\"':<>/_tcalhinkomnegur\n", max_size=60), st.sampled_from(ToolFormat))
@@ -101,3 +100,15 @@ def test_matching_is_as_large_as_an_independent_library_finds(matrix: list[list[
     graph.add_edges_from((("e", e), ("a", a)) for e, row in enumerate(matrix) for a, fits in enumerate(row) if fits)
     pairs = nx.bipartite.maximum_matching(graph, top_nodes=[("e", e) for e in range(len(matrix))])
     assert maximum_matching(matrix) == len(pairs) // 2
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 0.3, 0.5, 1.0]), min_size=4, max_size=4), max_size=5))
+@settings(max_examples=200)
+def test_a_matching_grows_while_the_score_that_it_asks_for_falls(scores: list[list[float]]) -> None:
+    steps = matching_steps(scores)
+    for threshold in (0.1, 0.3, 0.4, 0.5, 0.9, 1.0):
+        reached = maximum_matching([[score >= threshold for score in row] for row in scores])
+        assert max((size for score, size in steps if score >= threshold), default=0) == reached
+    if len(scores) == 4:
+        complete = [score for score, size in steps if size == 4]
+        assert complete_score(scores) == max(complete, default=0.0)

@@ -13,10 +13,10 @@ from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.files import write_jsonl
 from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.types import Action, Candidate, Message, Role, Split, ToolCall
-from pivotrl_core.verifiers.registry import get_verifier
+from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 
 DOMAIN = get_domain("helpdesk")
-VERIFIER = get_verifier("functional", domain=DOMAIN)
+VERIFIER = get_verifier("functional", GraderSettings(rules=DOMAIN))
 
 
 def candidates(messages: tuple[Message, ...]) -> Iterator[Candidate]:

@@ -16,7 +16,7 @@ from pivotrl_core.pivots.selection import AllTurns, Pivots
 from pivotrl_core.pivots.tables import read_table
 from pivotrl_core.types import Candidate, Message, Role, Split, ToolCall, Verdict
 from pivotrl_core.verifiers.parsing import parse_action
-from pivotrl_core.verifiers.tool_call import ToolCallVerifier
+from pivotrl_core.verifiers.registry import get_verifier
 
 
 def candidate(number: int, split: Split = Split.TRAIN, domain: str = "tool") -> Candidate:
@@ -106,7 +106,7 @@ def test_no_pivots_left_because_calls_could_not_be_read_names_the_setting(
     texts = [*[block] * other, *["@find {"] * (malformed - other), *["What do you mean?"] * (16 - malformed)]
     caller = Message(Role.ASSISTANT, tool_calls=(ToolCall("find", "{}"),))
     turns = [replace(candidate(number), expert=caller) for number in range(4)]
-    judge = ToolCallVerifier()
+    judge = get_verifier("functional")
     verdicts = [judge.verify(turns[i // 4], parse_action(text, "compact")) for i, text in enumerate(texts)]
     rows = [ProfileRow(turn, tuple(verdicts[4 * at : 4 * at + 4])) for at, turn in enumerate(turns)]
     write_profile(tmp_path / "profile.parquet", rows)

@@ -13,11 +13,10 @@ from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.trajectories.nemo_gym import read_items
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
-from pivotrl_core.verifiers.exact import ExactVerifier
 from pivotrl_core.verifiers.parsing import parse_action
-from pivotrl_core.verifiers.registry import get_verifier
+from pivotrl_core.verifiers.protocol import Verifier
+from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import FunctionalSettings
-from pivotrl_core.verifiers.tool_call import ToolCallVerifier
 from pivotrl_core.verifiers.values import MAX_COMPARED, Comparison
 
 PIVOT_ROWS = Path(__file__).parents[2].parent / "shared" / "data" / "pivot_rows"
@@ -37,10 +36,17 @@ def expecting(expert: Message, schema: Any = None) -> Candidate:
     return Candidate(USER, (Tool("f", "", schema or {}),), expert, "t", 0)
 
 
+def functional(settings: FunctionalSettings | None = None) -> Verifier:
+    return get_verifier("functional", GraderSettings(settings or FunctionalSettings()))
+
+
+EXACT = get_verifier("exact")
+
+
 def reward(expected: Any, actual: Any, properties: Any = None, required: tuple[str, ...] = ()) -> float:
     schema = {"type": "object", "properties": properties or {}, "required": list(required)}
     candidate = expecting(Message(Role.ASSISTANT, tool_calls=calls(expected)), schema)
-    return ToolCallVerifier().verify(candidate, Action(tool_calls=calls(actual))).reward
+    return functional().verify(candidate, Action(tool_calls=calls(actual))).reward
 
 
 STRING = {"type": "string"}
@@ -116,6 +122,7 @@ CASES: list[tuple[str, Any, Any, Any, float]] = [
     ),
     ("a set in another order", {"x": ["a", "b"]}, {"x": ["b", "a"]}, {"type": "array", "uniqueItems": True}, 1),
     ("a set with another member", {"x": ["a", "b"]}, {"x": ["b", "b"]}, {"type": "array", "uniqueItems": True}, 0),
+    ("a list without order", {"x": ["a", "b"]}, {"x": ["b", "a"]}, {"type": "array", "x-unordered": True}, 1),
     ("a list in another order", {"x": ["a", "b"]}, {"x": ["b", "a"]}, {"type": "array"}, 0),
     ("a longer list", {"x": ["a"]}, {"x": ["a", "b"]}, {"type": "array"}, 0),
     (
@@ -152,29 +159,29 @@ def test_a_referenced_schema_is_followed() -> None:
     }
     candidate = expecting(Message(Role.ASSISTANT, tool_calls=calls({"where": {"x": 1}})), schema)
     action = Action(tool_calls=calls({"where": {"unit": "m", "x": 1}}))
-    assert ToolCallVerifier().verify(candidate, action).reward == 1
+    assert functional().verify(candidate, action).reward == 1
 
 
 def test_a_default_that_holds_itself_ends() -> None:
     node = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n", "default": {}}}}
     candidate = expecting(Message(Role.ASSISTANT, tool_calls=calls({})), {**node, "$defs": {"n": node}})
     for arguments, accepted in (("{ }", 1.0), ('{"a": {"a": {}}}', 1.0), ('{"a": {"a": {"b": 1}}}', 0.0)):
-        assert ToolCallVerifier().verify(candidate, Action(tool_calls=calls(arguments))).reward == accepted
+        assert functional().verify(candidate, Action(tool_calls=calls(arguments))).reward == accepted
 
 
 def test_lists_without_order_inside_of_others_are_compared_as_far_as_is_reasonable() -> None:
     schema = {"type": "object", "properties": {"x": {"uniqueItems": True, "items": {"uniqueItems": True}}}}
     rows = [[*range(59), 100 + row] for row in range(60)]
     others = [[*row[:-1], -1] for row in rows]  # every pair of rows would be tried, and of each every pair of items
-    comparison = Comparison(schema, 0.8)
-    assert comparison.equal({"x": rows}, {"x": [list(row) for row in rows]}, schema)
+    comparison = Comparison(schema)
+    assert comparison.score({"x": rows}, {"x": [list(row) for row in rows]}, schema) == 1.0
     assert comparison.compared[0] < 10_000  # in order already: no pairs to try
-    comparison = Comparison(schema, 0.8)
-    assert not comparison.equal({"x": rows}, {"x": others}, schema)
+    comparison = Comparison(schema)
+    assert not comparison.score({"x": rows}, {"x": others}, schema)
     assert comparison.compared[0] < MAX_COMPARED + 10_000
     distinct = [list(range(60 * row, 60 * row + 60)) for row in range(60)]
     turned = [list(reversed(row)) for row in reversed(distinct)]
-    assert Comparison(schema, 0.8).equal({"x": distinct}, {"x": turned}, schema)
+    assert Comparison(schema).score({"x": distinct}, {"x": turned}, schema)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +189,7 @@ def test_lists_without_order_inside_of_others_are_compared_as_far_as_is_reasonab
 )
 def test_a_message_that_nobody_can_see_is_no_answer(unseen: str) -> None:
     candidate = expecting(Message(Role.ASSISTANT, "It is done."))
-    for verifier in (ToolCallVerifier(), ExactVerifier()):
+    for verifier in (functional(), EXACT):
         assert verifier.verify(candidate, parse_action(unseen, "compact")).reason == "no_answer"
         assert verifier.verify(candidate, parse_action(f"{unseen}e\u0301", "compact")).reason != "no_answer"
 
@@ -192,11 +199,11 @@ def test_thinking_in_any_number_of_blocks_says_nothing(end: str) -> None:
     candidate = expecting(Message(Role.ASSISTANT, "It is done."))
     for count in range(1, 5):
         action = parse_action("<think>a</think>\n" * count + f"<think>done{end}", "compact")
-        assert ToolCallVerifier().verify(candidate, action).reward == 0.0
+        assert functional().verify(candidate, action).reward == 0.0
 
 
 def test_the_threshold_of_free_text_is_a_setting_and_identical_text_always_passes() -> None:
-    strict = ToolCallVerifier(FunctionalSettings(text_threshold=1.0))
+    strict = functional(FunctionalSettings(text_threshold=1.0))
     candidate = expecting(Message(Role.ASSISTANT, tool_calls=calls({"x": LONG})))
     assert strict.verify(candidate, Action(tool_calls=calls({"x": LONG}))).reward == 1
     near = strict.verify(candidate, Action(tool_calls=calls({"x": LONG.replace("came", "was")})))
@@ -239,12 +246,12 @@ WORDS = Message(Role.ASSISTANT, "Which order do you mean?")
 def test_the_decision_comes_before_names_and_names_before_arguments(
     expert: Message, action: Action, score: float, reason: str
 ) -> None:
-    verdict = ToolCallVerifier().verify(expecting(expert), action)
+    verdict = functional().verify(expecting(expert), action)
     assert (verdict.reward, verdict.reason) == (score, reason)
 
 
 def test_messages_are_compared_where_a_threshold_is_set() -> None:
-    verifier = ToolCallVerifier(FunctionalSettings(message_threshold=0.8))
+    verifier = functional(FunctionalSettings(message_threshold=0.8))
     assert verifier.verify(expecting(WORDS), Action(content="which order do you mean")).reward == 1
     verdict = verifier.verify(expecting(WORDS), Action(content="Goodbye."))
     assert (verdict.reward, verdict.reason) == (0, "message_differs")
@@ -263,7 +270,7 @@ def test_a_domain_can_name_actions_that_are_the_same_at_a_state() -> None:
     candidate = expecting(Message(Role.ASSISTANT, tool_calls=(ToolCall("find_by_id", '{"id": "A1"}'),)))
     action = Action(tool_calls=(ToolCall("find_by_email", '{"email": "a@b.c"}'),))
     assert get_verifier("functional").verify(candidate, action).reward == 0
-    verifier = get_verifier("functional", domain=ByAnyKey())
+    verifier = get_verifier("functional", GraderSettings(rules=ByAnyKey()))
     assert verifier.verify(candidate, action).reward == 1
     broken = Action(tool_calls=(ToolCall("find_by_email", '{"email": "x", "email": "a@b.c"}'),))
     verdict = verifier.verify(candidate, broken)
@@ -291,7 +298,7 @@ def test_a_domain_can_name_actions_that_are_the_same_at_a_state() -> None:
     ],
 )
 def test_exact_match_is_text_equality(expert: Message, action: Action, score: float) -> None:
-    assert ExactVerifier().verify(expecting(expert), action).reward == score
+    assert EXACT.verify(expecting(expert), action).reward == score
 
 
 @pytest.mark.skipif(not ROLLOUTS.is_file(), reason="the folder of real files is absent")
@@ -301,14 +308,14 @@ def test_real_rollouts_get_the_rewards_that_nemo_gym_gave_them() -> None:
         row = candidate.metadata["nemo_row"]
         output = read_items(row["response"]["output"])[-1]
         action = Action(content=output.content, tool_calls=output.tool_calls)
-        assert ToolCallVerifier().verify(candidate, action).reward == row["reward"]
+        assert functional().verify(candidate, action).reward == row["reward"]
     assert len(candidates) == 5
 
 
 def test_a_version_changes_with_the_settings_and_an_unknown_kind_is_named() -> None:
-    versions = {ToolCallVerifier(FunctionalSettings(text_threshold=t)).version for t in (0.7, 0.8)}
+    versions = {functional(FunctionalSettings(text_threshold=t)).version for t in (0.7, 0.8)}
     assert len(versions) == 2
-    assert ToolCallVerifier().version in versions
+    assert functional().version in versions
     assert get_verifier("exact").name == "exact"
     with pytest.raises(ConfigError, match="functional, exact"):
         get_verifier("fuzzy")

@@ -1,0 +1,65 @@
+"""How actions are compared with the expert's, and what they earn."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from pivotrl_core.config.base import Probability, Section
+from pivotrl_core.verifiers.comparators import Comparator
+from pivotrl_core.verifiers.nemo_gym.settings import read_settings
+from pivotrl_core.verifiers.settings import CallCredit
+
+ArgumentPath = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class RewardConfig(Section):
+    """What decisions earn. Success as profiles count it is `profile.success_threshold`, at most `success`."""
+
+    success: Probability = Field(1.0, description="of an action that is as good as the expert's")
+    failure: Probability = Field(0.0, description="of any other; below success")
+    malformed: Probability = Field(0.0, description="of one that cannot be read; not above failure")
+    partial: bool = Field(
+        False,
+        description="a failure earns failure + credit (success - failure), such as of calls that are partly right",
+    )
+
+    @model_validator(mode="after")
+    def _are_in_order(self) -> Self:
+        if not self.malformed <= self.failure < self.success:
+            raise ValueError("reward: expected malformed <= failure < success")
+        return self
+
+
+class VerifierConfig(Section):
+    """How an action is compared with the expert's."""
+
+    kind: Literal["functional", "exact", "nemo-gym"] = Field(
+        "functional", description="nemo-gym: rewards of NeMo Gym's own verifiers, for pools that train there"
+    )
+    text_threshold: Probability = Field(0.8, description="similarity from which free-text arguments are equal")
+    message_threshold: Probability | None = Field(
+        None,
+        description="similarity from which messages are equal, where no domain judges them; none: any message will do",
+    )
+    call_credit: CallCredit = Field(
+        CallCredit.FRACTIONAL,
+        description="of several calls, m of e expected and a actual ones matched: strict 0, fractional m / max(e, a), "
+        "f1 2 m / (e + a); earned with reward.partial",
+    )
+    comparators: dict[str, dict[ArgumentPath, Comparator]] = Field(
+        {},
+        description="by tool (* is any) and argument (a.b is inside of a, a[].b inside of a's items) how values are "
+        "compared, whatever the schema says: exact, identifier, caseless, words, text, date, date-time, time, "
+        "unordered, ignored",
+    )
+    reward: RewardConfig = RewardConfig()
+    nemo_gym: dict[str, bool | float | str] = Field(
+        {}, description="settings of kind nemo-gym, under NeMo Gym's own names, such as word_count_similarity_threshold"
+    )
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        read_settings(self.nemo_gym)
+        return self
