@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
 from pivotrl_core.types import Action, Candidate, Json, Message, content_id
 from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.code_execution import NO_RESULT, close, run_function, run_program
 from pivotrl_core.verifiers.code_static import parse, resources, same_tree, wrong_types
 from pivotrl_core.verifiers.code_tests import CodeTests, boundary_inputs, read_tests
 from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
@@ -108,7 +108,7 @@ class CodeGrader:
         expected_code = _code(candidate.expert)
         expected = parse(expected_code)
         try:
-            tests = read_tests(_field(candidate, "tests"))
+            tests = read_tests(row_field(candidate, "tests"))
         except ValueError as error:
             expected, tests = str(error), None
         if isinstance(expected, str):
@@ -179,8 +179,3 @@ def _code(turn: Action | Message) -> str:
     answer = text.rpartition("</think>")[2]
     blocks = _FENCE.findall(answer)
     return str(blocks[-1]) if blocks else answer
-
-
-def _field(candidate: Candidate, name: str) -> Json:
-    row = candidate.metadata.get(NEMO_ROW)
-    return row.get(name) if isinstance(row, Mapping) else candidate.metadata.get(name)

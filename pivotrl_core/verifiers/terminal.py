@@ -22,11 +22,11 @@ from typing import Final
 from rapidfuzz.distance import Indel
 
 from pivotrl_core.errors import DataError, SandboxUnavailableError
-from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
 from pivotrl_core.types import Action, Candidate, Json, content_id
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, is_executable, run_script
 from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.shell import MAX_CHARACTERS, normal_form
 from pivotrl_core.verifiers.terminal_action import (
@@ -178,8 +178,7 @@ class TerminalGrader:
         return effect
 
     def _workspace(self, candidate: Candidate) -> Workspace | None:
-        row = candidate.metadata.get(NEMO_ROW)
-        named = row.get("workspace") if isinstance(row, Mapping) else candidate.metadata.get("workspace")
+        named = row_field(candidate, "workspace")
         if self._workspaces is None or named is None:
             return None
         path = PurePosixPath(named) if isinstance(named, str) else None
