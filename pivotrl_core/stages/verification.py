@@ -27,7 +27,7 @@ def configured_verifier(config: Config, kind: str | None = None) -> ByDomain:
 
         rules = get_domain(config.source.domain)
     nemo_gym = read_settings(config.verifier.nemo_gym)
-    settings = GraderSettings(functional_settings(config.verifier), rules, nemo_gym)
+    settings = GraderSettings(functional_settings(config.verifier), rules, nemo_gym=nemo_gym)
     return get_verifier(kind or config.verifier.kind, settings, reward_rule(config.verifier))
 
 
