@@ -85,16 +85,23 @@ class PivotGroups:
             group = PivotGroup(request.prompt_ids, actions, tuple(sample.logprobs for sample in samples), rewards)
             groups.append(group if any(rewards) else self._with_replay(pivot, group))
         self.order.note_mastered(
-            place for place, group in zip(places, groups, strict=True) if min(group.rewards) >= FULL_REWARD
+            place for place, group in zip(places, groups, strict=True) if self._is_mastered(group)
         )
         return groups
+
+    def _is_mastered(self, group: PivotGroup) -> bool:
+        full = sum(reward >= FULL_REWARD for reward in group.rewards)
+        return full >= self.config.rest_share * len(group.rewards)
 
     def _reward(self, pivot: Candidate, ids: Sequence[int]) -> float:
         return self.verifier.verify(pivot, self.renderer.parse(ids, pivot.tools)).reward
 
     def _with_replay(self, pivot: Candidate, group: PivotGroup) -> PivotGroup:
         """The group with a success of the profile's in its last place, where this verifier rewards one."""
-        for ids in self.found.get(pivot.id, ()):
+        found = list(self.found.get(pivot.id, ()))
+        if self.config.demonstrate:
+            found.append(self.renderer.action_ids(pivot.expert))
+        for ids in found:
             reward = self._reward(pivot, ids)
             if reward:
                 return replace(
