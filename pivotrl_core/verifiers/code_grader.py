@@ -12,19 +12,25 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
-from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
+from pivotrl_core.files import code_digest
 from pivotrl_core.types import Action, Candidate, Json, Message, content_id
 from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.code_execution import NO_RESULT, close, run_function, run_program
 from pivotrl_core.verifiers.code_static import parse, resources, same_tree, wrong_types
 from pivotrl_core.verifiers.code_tests import CodeTests, boundary_inputs, read_tests
 from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
-RULES_VERSION: Final = "1"
+_CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
+    "code_grader", "code_static", "code_tests", "code_execution", "sandbox_driver", "sandbox", "sandbox_host",
+    "capture", "cgroups", "row_fields", "arguments",
+))  # fmt: skip
+"""What verdicts come out of."""
 _FENCE = re.compile(r"^```(?:python3?|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _ARGUMENTS = ("code", "source", "program", "content")
 
@@ -58,7 +64,7 @@ class CodeGrader:
     def __init__(self, settings: CodeSettings | None = None, cache: VerdictCache | None = None) -> None:
         self.settings = settings or CodeSettings()
         self.cache = cache
-        self.version = f"{RULES_VERSION}-{content_id(asdict(self.settings))}"
+        self.version = content_id([code_digest(*_CODE), asdict(self.settings)])
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         """What there is to know about a program.
@@ -108,7 +114,7 @@ class CodeGrader:
         expected_code = _code(candidate.expert)
         expected = parse(expected_code)
         try:
-            tests = read_tests(_field(candidate, "tests"))
+            tests = read_tests(row_field(candidate, "tests"))
         except ValueError as error:
             expected, tests = str(error), None
         if isinstance(expected, str):
@@ -179,8 +185,3 @@ def _code(turn: Action | Message) -> str:
     answer = text.rpartition("</think>")[2]
     blocks = _FENCE.findall(answer)
     return str(blocks[-1]) if blocks else answer
-
-
-def _field(candidate: Candidate, name: str) -> Json:
-    row = candidate.metadata.get(NEMO_ROW)
-    return row.get(name) if isinstance(row, Mapping) else candidate.metadata.get(name)

@@ -44,10 +44,10 @@ def read_tests(value: Json) -> CodeTests | None:
     if not (isinstance(inputs, list) and isinstance(outputs, list) and 0 < len(inputs) == len(outputs) <= MAX_CASES):
         raise ValueError(f"tests: expected as many inputs as outputs, 1 to {MAX_CASES}")
     if not isinstance(function, str) or (function and not function.isidentifier()):
-        raise ValueError("tests.function: expected a name")
+        raise ValueError("tests: expected a name as function")
     kind: type = list if function else str
     if not all(isinstance(one, kind) for one in inputs):
-        raise ValueError(f"tests.inputs: expected {'lists of arguments' if function else 'texts'}")
+        raise ValueError(f"tests: expected inputs that are {'lists of arguments' if function else 'texts'}")
     return CodeTests(tuple(inputs), tuple(outputs), function)
 
 

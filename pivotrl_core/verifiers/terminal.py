@@ -22,11 +22,12 @@ from typing import Final
 from rapidfuzz.distance import Indel
 
 from pivotrl_core.errors import DataError, SandboxUnavailableError
-from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
+from pivotrl_core.files import code_digest
 from pivotrl_core.types import Action, Candidate, Json, content_id
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, is_executable, run_script
 from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.shell import MAX_CHARACTERS, normal_form
 from pivotrl_core.verifiers.terminal_action import (
@@ -40,7 +41,11 @@ from pivotrl_core.verifiers.terminal_action import (
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import Workspace, load_workspace
 
-RULES_VERSION: Final = "1"
+_CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
+    "terminal", "terminal_action", "shell", "shell_options", "effects", "volatile", "workspace", "sandbox",
+    "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
+))  # fmt: skip
+"""What verdicts and stored effects come out of."""
 _WORKSPACES_KEPT = 8
 
 
@@ -87,7 +92,7 @@ class TerminalGrader:
         """Rows name their workspaces by paths below the folder `workspaces`; None: nothing is executed."""
         self.settings = settings or TerminalSettings()
         self.cache = cache
-        self.version = f"{RULES_VERSION}-{content_id([asdict(self.settings), workspaces is not None])}"
+        self.version = content_id([code_digest(*_CODE), asdict(self.settings), workspaces is not None])
         self._workspaces = workspaces
         self._load = functools.lru_cache(_WORKSPACES_KEPT)(load_workspace)
 
@@ -187,8 +192,7 @@ class TerminalGrader:
         return effect
 
     def _workspace(self, candidate: Candidate) -> Workspace | None:
-        row = candidate.metadata.get(NEMO_ROW)
-        named = row.get("workspace") if isinstance(row, Mapping) else candidate.metadata.get("workspace")
+        named = row_field(candidate, "workspace")
         if self._workspaces is None or named is None:
             return None
         path = PurePosixPath(named) if isinstance(named, str) else None
