@@ -1,15 +1,16 @@
-"""A minimal sandbox for model-written code: bubblewrap (Linux namespaces) and resource limits, one call per run.
+"""A sandbox for model-written code: bubblewrap (Linux namespaces), resource limits and control groups; one per run.
 
 Inside: no network; `/usr` read-only; nothing of the home folder, `/etc` secrets or other processes; `/box` (the working
-folder, holding the given files) and `/tmp` are memory file systems of a fixed size that vanish with the run. The whole
-process tree shares one PID namespace, so killing its first process kills every daemon too.
+folder, holding the given files) and `/tmp` are memory file systems of a fixed size that vanish with the run, so nothing
+is written on the host. The whole process tree shares one PID namespace, so killing its first process kills every daemon
+too. A workspace is unpacked into `/box` inside, and what the command left there is read back when all is dead.
 
-Not here: cgroup accounting (memory is limited per process, and their number is limited, so the total is bounded by the
-product), system-call filters, reuse of a running sandbox. Code is never run without the sandbox: where it cannot start,
-`available()` says why and `run` raises.
+Each run has a sandbox of its own: no state can leak from one action to another. Not here: filters of system calls.
+Code is never run without the sandbox: where it cannot start, `available()` says why and `run` raises.
 
-RLIMIT_NPROC does not bind root; a root caller therefore drops to an unprivileged uid first, and where that cannot be
-done `SandboxResult.unenforced` names the limit.
+`SandboxResult.unenforced` names what could not be bounded: `memory` of the tree as a whole where no memory group can be
+made (each process is bounded all the same, and so is their number), `processes` where there is no group for them and
+the caller is root without an unprivileged user to drop to (RLIMIT_NPROC does not bind root). More: docs/sandbox.md.
 """
 
 from __future__ import annotations
@@ -17,69 +18,55 @@ from __future__ import annotations
 import functools
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
-import sys
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
 
 from pivotrl_core.errors import SandboxUnavailableError
-from pivotrl_core.verifiers.capture import capture
+from pivotrl_core.verifiers import cgroups
+from pivotrl_core.verifiers.capture import Captured, capture
+from pivotrl_core.verifiers.sandbox_host import BOX, Host, Limits, Stop, Wiring, command_line, possible_hosts
+from pivotrl_core.verifiers.watcher import forget, pipe_of_watcher
+from pivotrl_core.verifiers.workspace import Tree, Workspace, read_tree
 
-_UNPRIVILEGED_ID = 65534
-_SYSTEM_PYTHON = Path("/usr/bin/python3")
+__all__ = ["Limits", "SandboxResult", "Stop", "available", "run", "run_in_workspace", "run_python"]
+
+_START_SECONDS = 30.0
+_DEATH_SECONDS = 5.0
 _REMEDY = "Install bubblewrap (Debian: apt-get install bubblewrap) and allow unprivileged user namespaces."
-
-
-class Stop(StrEnum):
-    """Why a run ended."""
-
-    EXITED = "exited"
-    SIGNAL = "signal"
-    TIME_LIMIT = "time limit"
-    OUTPUT_LIMIT = "output limit"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Caps of one run; the memory and CPU caps hold per process, all others for the run as a whole."""
-
-    wall_seconds: float = 10.0
-    cpu_seconds: int = 10
-    memory_bytes: int = 512 * 2**20
-    file_bytes: int = 32 * 2**20
-    processes: int = 32
-    open_files: int = 128
-    output_bytes: int = 64 * 2**10
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxResult:
-    """What one run did. `exit_status` is None where we killed it; output is cut at `Limits.output_bytes` each."""
+    """What one run did.
+
+    Attributes:
+        exit_status: None where we killed it.
+        stdout: cut at `Limits.output_bytes`, as is `stderr`.
+        stderr: the other stream.
+        stop: why it ended.
+        unenforced: limits that this machine could not set (module docstring).
+        tree: what lies in the working folder at the end (`run_in_workspace` alone).
+        seconds: wall time of the command itself, without the start.
+    """
 
     exit_status: int | None
     stdout: str
     stderr: str
     stop: Stop
     unenforced: tuple[str, ...] = ()
+    tree: Tree | None = None
+    seconds: float = 0.0
 
     @property
     def timed_out(self) -> bool:
         """True where the wall-clock limit ended the run."""
         return self.stop is Stop.TIME_LIMIT
-
-
-@dataclass(frozen=True, slots=True)
-class _Host:
-    """What this machine offers: the bwrap program, the uid to drop to, the interpreter and the folders it needs."""
-
-    bwrap: str
-    drop_to: int | None
-    python: str
-    python_folders: tuple[str, ...]
 
 
 def run(command: Sequence[str], files: Mapping[str, str | bytes], limits: Limits | None = None) -> SandboxResult:
@@ -88,17 +75,25 @@ def run(command: Sequence[str], files: Mapping[str, str | bytes], limits: Limits
     Raises:
         SandboxUnavailableError: bubblewrap is missing, or the sandbox itself could not start.
     """
-    host = _host()
-    if isinstance(host, str):
-        raise SandboxUnavailableError(f"The sandbox cannot run: {host} {_REMEDY}")
-    return _run(host, command, files, limits or Limits())
+    return _run(_require_host(), command, files, limits or Limits(), None)
+
+
+def run_in_workspace(
+    command: Sequence[str],
+    workspace: Workspace,
+    limits: Limits | None = None,
+) -> SandboxResult:
+    """Run `command` in a fresh sandbox whose working folder is a copy of `workspace`, and read the folder back.
+
+    Raises:
+        SandboxUnavailableError: as `run` does.
+    """
+    return _run(_require_host(), command, {}, limits or Limits(), workspace)
 
 
 def run_python(files: Mapping[str, str | bytes], script: str, limits: Limits | None = None) -> SandboxResult:
     """Run `script` (one of `files`) with the sandbox's Python: standard library only, isolated from site packages."""
-    host = _host()
-    python = "" if isinstance(host, str) else host.python
-    return run([python, "-I", "-S", "-B", script], files, limits)
+    return run([_require_host().python, "-I", "-S", "-B", script], files, limits)
 
 
 def available() -> str | None:
@@ -107,139 +102,158 @@ def available() -> str | None:
     return host if isinstance(host, str) else None
 
 
+def _require_host() -> Host:
+    host = _host()
+    if isinstance(host, str):
+        raise SandboxUnavailableError(f"The sandbox cannot run: {host} {_REMEDY}")
+    return host
+
+
 @functools.cache
-def _host() -> _Host | str:
-    """Find the first way of running that passes a probe: unprivileged where the caller is root, else as the caller."""
-    bwrap = shutil.which("bwrap")
-    if sys.platform != "linux" or bwrap is None:
-        return "the program bwrap was not found."
-    drops = (_UNPRIVILEGED_ID, None) if os.geteuid() == 0 else (None,)
-    reason = ""
-    for drop_to in drops:
-        for python, folders in _interpreters():
-            host = _Host(bwrap, drop_to, python, folders)
-            try:
-                result = _run(host, [python, "-I", "-S", "-c", "import json, subprocess, math"], {}, Limits())
-            except (SandboxUnavailableError, OSError) as error:
-                reason = f"a probe failed ({str(error)[-300:].strip()})."
-                continue
-            if result.exit_status == 0:
-                return host
-            reason = f"the probe ended with {result.exit_status}: {result.stderr[-300:].strip()}"
+def _host() -> Host | str:
+    """The first way of running that passes a probe, or why there is none."""
+    reason = "the program bwrap was not found." if shutil.which("bwrap") is None else "/bin/bash was not found."
+    for host in possible_hosts():
+        try:
+            result = _run(host, [host.python, "-I", "-S", "-c", "import json, subprocess, math"], {}, Limits(), None)
+        except (SandboxUnavailableError, OSError) as error:
+            reason = f"a probe failed ({str(error)[-300:].strip()})."
+            continue
+        if result.exit_status == 0:
+            return host
+        reason = f"the probe ended with {result.exit_status}: {result.stderr[-300:].strip()}"
     return reason
 
 
-def _interpreters() -> list[tuple[str, tuple[str, ...]]]:
-    """The system's Python where there is one, then the one running us, with its prefix to bind read-only."""
-    found: list[tuple[str, tuple[str, ...]]] = []
-    if _SYSTEM_PYTHON.exists():
-        found.append((str(_SYSTEM_PYTHON), ()))
-    prefix = Path(sys.base_prefix).resolve()
-    executable = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-    found.append((str(executable), (str(prefix),)))
-    return found
+def _run(
+    host: Host,
+    command: Sequence[str],
+    files: Mapping[str, str | bytes],
+    limits: Limits,
+    workspace: Workspace | None,
+) -> SandboxResult:
+    with ExitStack() as stack:
+        group = stack.enter_context(cgroups.group(limits.memory_bytes, limits.processes))
+        run = _Run(stack, files, workspace)
+        process = run.start(command_line(host, command, run.wiring(), limits, group))
+        stack.callback(forget, process.pid)
+        box = run.begin(process) if workspace is not None else None
+        started = time.monotonic()
+        captured = capture(process, limits.wall_seconds, limits.output_bytes)
+        seconds = time.monotonic() - started
+        stop, exit_status = _ending(captured, run.exit_status(), group)
+        tree = box.read(limits) if box is not None else None
+    unenforced = () if cgroups.MEMORY in group.enforced else (cgroups.MEMORY,)
+    if cgroups.PROCESSES not in group.enforced and os.geteuid() == 0 and host.drop_to is None:
+        unenforced = (*unenforced, cgroups.PROCESSES)
+    return SandboxResult(exit_status, captured.stdout, captured.stderr, stop, unenforced, tree, seconds)
 
 
-def _run(host: _Host, command: Sequence[str], files: Mapping[str, str | bytes], limits: Limits) -> SandboxResult:
-    read_status, write_status = os.pipe()
-    descriptors = {name: _memory_file(content) for name, content in files.items()}
-    try:
+def _ending(captured: Captured, exit_status: int | None, group: cgroups.Group) -> tuple[Stop, int | None]:
+    if captured.timed_out or captured.overflowed:
+        return Stop.TIME_LIMIT if captured.timed_out else Stop.OUTPUT_LIMIT, None
+    if group.ran_out_of_memory():
+        return Stop.MEMORY_LIMIT, None
+    if exit_status is None:
+        raise SandboxUnavailableError(f"The sandbox did not start: {captured.stderr[-500:].strip()} {_REMEDY}")
+    killed = exit_status > 128 and exit_status - 128 in signal.valid_signals()
+    return Stop.SIGNAL if killed else Stop.EXITED, exit_status
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """The working folder of a running sandbox, held open from outside, and its first process."""
+
+    folder: int
+    first_process: int
+
+    def read(self, limits: Limits) -> Tree:
+        """What the folder holds once the last process is dead; the first one of a PID namespace dies last."""
+        if not select.select([self.first_process], [], [], _DEATH_SECONDS)[0]:
+            raise SandboxUnavailableError("The sandbox's processes did not end after KILL. Look at the machine.")
+        return read_tree(self.folder, limits.result_files, limits.result_bytes)
+
+
+class _Run:
+    """The descriptors of one run; all are closed by the stack at its end, the child's copies as soon as it has them."""
+
+    def __init__(self, stack: ExitStack, files: Mapping[str, str | bytes], workspace: Workspace | None) -> None:
+        self._stack = stack
+        self._theirs: list[int] = []
+        self._watcher = pipe_of_watcher()
+        stack.callback(self._close_theirs)
+        self._status, self._status_in = self._pipe(ours=0)
+        self._files = {name: self._memory_file(content) for name, content in files.items()}
+        self._image: int | None = None
+        self._stdin = subprocess.DEVNULL
+        if workspace is not None:
+            self._image = self._memory_file(workspace.image)
+            self._stdin, self._go = self._pipe(ours=1)
+
+    def wiring(self) -> Wiring:
+        return Wiring(self._watcher, self._status_in, self._files, self._image)
+
+    def start(self, line: Sequence[str]) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            _command_line(host, command, descriptors, write_status, limits),
-            stdin=subprocess.DEVNULL,
+            line,
+            stdin=self._stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=(write_status, *descriptors.values()),
+            pass_fds=[self._watcher, *(one for one in self._theirs if one != self._stdin)],
             start_new_session=True,
             env={"PATH": "/usr/bin:/bin"},
             cwd="/",
-            user=host.drop_to,
-            group=host.drop_to,
-            extra_groups=None if host.drop_to is None else [],
         )
-    except BaseException:
-        os.close(read_status)
-        raise
-    finally:
-        for descriptor in (write_status, *descriptors.values()):
-            os.close(descriptor)
-    captured = capture(process, limits.wall_seconds, limits.output_bytes)
-    with os.fdopen(read_status, "r", encoding="utf-8") as status:
-        exit_status = _exit_status(status.read())
-    stop = Stop.EXITED
-    if captured.timed_out or captured.overflowed:
-        stop = Stop.TIME_LIMIT if captured.timed_out else Stop.OUTPUT_LIMIT
-        exit_status = None
-    elif exit_status is None:
-        raise SandboxUnavailableError(f"The sandbox did not start: {captured.stderr[-500:].strip()} {_REMEDY}")
-    elif exit_status > 128 and exit_status - 128 in signal.valid_signals():
-        stop = Stop.SIGNAL
-    unenforced = ("processes",) if os.geteuid() == 0 and host.drop_to is None else ()
-    return SandboxResult(exit_status, captured.stdout, captured.stderr, stop, unenforced)
+        self._close_theirs()
+        return process
 
+    def begin(self, process: subprocess.Popen[bytes]) -> _Box | None:
+        """Wait until the workspace is unpacked, hold its folder from outside, and let the command begin."""
+        assert process.stdout is not None
+        try:
+            # One byte: whatever follows on standard output is the command's. None: it is dead, and capture learns why.
+            told = select.select([process.stdout], [], [], _START_SECONDS)[0] and os.read(process.stdout.fileno(), 1)
+            box = self._hold_box() if told else None
+            with suppress(BrokenPipeError):
+                os.write(self._go, b"\n")
+        except BaseException:
+            capture(process, 0.0, 0)
+            raise
+        return box
 
-def _exit_status(status: str) -> int | None:
-    """The exit code that bwrap reported; None where the command never started: that is our failure, not the code's."""
-    for line in status.splitlines():
-        code = json.loads(line).get("exit-code")
-        if code is not None:
-            return int(code)
-    return None
+    def _hold_box(self) -> _Box:
+        first = int(json.loads(os.read(self._status, 65536).splitlines()[0])["child-pid"])
+        watched = os.pidfd_open(first)
+        self._stack.callback(os.close, watched)
+        folder = os.open(f"/proc/{first}/root{BOX}", os.O_RDONLY | os.O_DIRECTORY)
+        self._stack.callback(os.close, folder)
+        return _Box(folder, watched)
 
+    def exit_status(self) -> int | None:
+        """The exit code that bwrap reported; None where the command never started: our failure, not the code's."""
+        with os.fdopen(os.dup(self._status), "r", encoding="utf-8") as status:
+            for line in status.read().splitlines():
+                code = json.loads(line).get("exit-code")
+                if code is not None:
+                    return int(code)
+        return None
 
-def _memory_file(content: str | bytes) -> int:
-    """A descriptor, at its start, of an anonymous file: no temporary folder on the host to clean or to protect."""
-    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    descriptor = os.memfd_create("sandbox-file")
-    with os.fdopen(os.dup(descriptor), "wb") as file:
-        file.write(data)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
+    def _pipe(self, ours: int) -> tuple[int, int]:
+        ends = os.pipe()
+        self._stack.callback(os.close, ends[ours])
+        self._theirs.append(ends[1 - ours])
+        return ends
 
+    def _memory_file(self, content: str | bytes) -> int:
+        """A descriptor, at its start, of an anonymous file: no temporary folder on the host to clean or to protect."""
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+        descriptor = os.memfd_create("sandbox-file")
+        self._theirs.append(descriptor)
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(data)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return descriptor
 
-def _command_line(
-    host: _Host, command: Sequence[str], descriptors: Mapping[str, int], status: int, limits: Limits
-) -> list[str]:
-    line = [host.bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    line += ["--hostname", "sandbox", "--uid", "1000", "--gid", "1000", "--json-status-fd", str(status)]
-    line += ["--ro-bind", "/usr", "/usr"]
-    for name in ("bin", "lib", "lib64", "sbin"):
-        # Merged-/usr systems have links here; on others these are folders of their own.
-        path = Path("/", name)
-        if path.is_symlink():
-            line += ["--symlink", str(path.readlink()), str(path)]
-        elif path.exists():
-            line += ["--ro-bind", str(path), str(path)]
-    for path_text in ("/etc/alternatives", "/etc/ld.so.cache"):
-        line += ["--ro-bind-try", path_text, path_text]
-    for folder in host.python_folders:
-        line += ["--ro-bind", folder, folder]
-    line += ["--proc", "/proc", "--dev", "/dev"]
-    for folder in ("/tmp", "/box", "/dev/shm"):  # noqa: S108 - inside the sandbox: its own, in memory
-        line += ["--size", str(2 * limits.file_bytes), "--tmpfs", folder]
-    for name, descriptor in descriptors.items():
-        line += ["--file", str(descriptor), _inside_box(name)]
-    line += [
-        "--remount-ro",
-        "/dev",
-        "--remount-ro",
-        "/",
-        "--chdir",
-        "/box",
-        "--clearenv",
-        "--setenv",
-        "PATH",
-        "/usr/bin:/bin",
-    ]
-    line += ["--setenv", "HOME", "/box", "--setenv", "LANG", "C.UTF-8", "--"]
-    # The limits are set inside the user namespace, so that the process count is the sandbox's own, not the user's.
-    line += ["/usr/bin/prlimit", f"--as={limits.memory_bytes}", f"--fsize={limits.file_bytes}", "--core=0"]
-    line += [f"--cpu={limits.cpu_seconds}", f"--nofile={limits.open_files}", f"--nproc={limits.processes}", "--"]
-    return [*line, *command]
-
-
-def _inside_box(name: str) -> str:
-    path = Path("/box", name)
-    if not path.is_relative_to("/box") or ".." in path.parts or path == Path("/box"):
-        raise ValueError(f"file name {name!r} leaves the sandbox's folder; use a relative path")
-    return str(path)
+    def _close_theirs(self) -> None:
+        while self._theirs:
+            os.close(self._theirs.pop())

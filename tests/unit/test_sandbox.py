@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pivotrl_core.errors import SandboxUnavailableError
-from pivotrl_core.verifiers import sandbox
+from pivotrl_core.verifiers import sandbox, sandbox_host
 from pivotrl_core.verifiers.sandbox import Limits, SandboxResult, Stop
 
 _REASON = sandbox.available()
@@ -133,7 +133,7 @@ def test_a_disk_bomb_fails_inside(folder: str) -> None:
         "i = 0\ntry:\n    while i < 100:\n        open(f'{folder}/f{i}', 'wb').write(bytes(2**20)); i += 1\n"
         "except OSError: print(i < 10)"
     )
-    assert python(code, Limits(file_bytes=4 * 2**20)).stdout == "True\n"
+    assert python(code, Limits(file_bytes=4 * 2**20, folder_bytes=8 * 2**20)).stdout == "True\n"
 
 
 @needs_sandbox
@@ -192,7 +192,7 @@ def test_a_file_name_that_leaves_the_folder_is_refused(name: str) -> None:
 def test_the_interpreter_of_this_process_can_be_bound_when_there_is_no_system_python(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sandbox, "_SYSTEM_PYTHON", Path("/no/such/python3"))
+    monkeypatch.setattr(sandbox_host, "SYSTEM_PYTHON", Path("/no/such/python3"))
     sandbox._host.cache_clear()
     try:
         folder = str(Path.home())
