@@ -1,7 +1,8 @@
 """The command line `pivotrl`: thin commands over flows and tasks.
 
 Nothing heavy is imported before a command needs it, so that help comes at once. Exit codes: 0 done, 1 a reproduction
-differs, 2 wrong usage, 65 wrong data, 75 worth a retry, 78 wrong configuration, 70 anything else.
+differs or some rows have no verdict, 2 wrong usage, 65 wrong data, 75 worth a retry, 78 wrong configuration, 70
+anything else.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ Number = TypeVar("Number", int, float)
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Turn recorded agent trajectories into a better agent model, and measure it.",
-    epilog="Exit codes: 0 done, 1 reproduction differs, 2 usage, 65 data, 70 software, 75 try again, 78 configuration.",
+    epilog="Exit codes: 0 done, 1 reproduction differs or rows without a verdict, 2 usage, 65 data, 70 software, "
+    "75 try again, 78 configuration.",
 )  # fmt: skip
 app.add_typer(bench, name="bench", help="Measure ours beside public tools. Example: pivotrl bench train --json.")
 
@@ -130,6 +132,21 @@ def export(pool: Path, out: Path, as_json: AsJson = False) -> None:
     from flows.exporting import export_text
 
     _print(export_text(pool, out, as_json))
+
+
+@app.command()
+def verify(
+    rows: Path,
+    domain: Annotated[str, typer.Option(help="tool, terminal, swe, search or code (default: by what a row has)")] = "",
+    compat: Annotated[str, typer.Option(help="'nemo-gym': rewards and categories of NeMo Gym's own verifiers")] = "",
+    out: Annotated[Path | None, typer.Option(help="file to write to (default: standard output)")] = None,
+) -> None:
+    """Judge pivot rows that carry a response, a line each. Example: pivotrl verify rows.jsonl --compat nemo-gym."""
+    from flows.verifying import verify_file
+
+    without = verify_file(rows, domain, compat, out)
+    if without:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -45,7 +45,7 @@ class NemoGymReader:
     def read_row(self, row: Mapping[str, Json], source: str) -> Trajectory:
         params = read_object(row.get(PARAMS), PARAMS)
         state = read_items(read_list(params.get("input"), INPUT))
-        expert = _read_expert(row)
+        expert = read_expert(row)
         metadata: dict[str, Json] = {ONLY_LAST_TURN: True, NEMO_ROW: dict(row)}
         identity = row.get("uuid") or row.get("id")
         if isinstance(identity, str | int):
@@ -138,7 +138,7 @@ def _read_call(value: Json, where: str) -> ToolCall:
     return ToolCall(name, read_arguments(call.get("arguments"), f"{where}.arguments"), str(call.get("call_id") or ""))
 
 
-def _read_expert(row: Mapping[str, Json]) -> Message:
+def read_expert(row: Mapping[str, Json]) -> Message:
     """The target: `expected_action`, then `expected_answer`, then `metadata.expected_action`."""
     if row.get("expected_action"):
         return _read_action(row["expected_action"], "expected_action")

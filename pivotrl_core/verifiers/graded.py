@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from time import perf_counter
 
 from pivotrl_core.types import Action, Candidate, Json, Verdict, content_id
 from pivotrl_core.verifiers.protocol import Grader
-from pivotrl_core.verifiers.rewards import RewardRule
+from pivotrl_core.verifiers.rewards import RewardRule, Rewards
 
 
 class GradedVerifier:
     """Grades, decides and rewards."""
 
-    def __init__(self, grader: Grader, rule: RewardRule | None = None) -> None:
+    def __init__(self, grader: Grader, rule: Rewards | None = None) -> None:
         self.grader = grader
-        self.rule = rule or RewardRule()
+        self.rule: Rewards = rule or RewardRule()
         self.name = grader.name
-        self.version = f"{grader.version}-{content_id(asdict(self.rule))}"
+        self.version = f"{grader.version}-{content_id(repr(self.rule))}"
 
     def verify(self, candidate: Candidate, action: Action) -> Verdict:
         started = perf_counter()

@@ -13,7 +13,20 @@ def maximum_matching(compatible_EA: Sequence[Sequence[bool]]) -> int:
     Args:
         compatible_EA: whether expected item e is answered by actual item a.
     """
-    return _size([sum(1 << a for a, compatible in enumerate(row) if compatible) for row in compatible_EA])
+    return len(matched_rows(compatible_EA, range(len(compatible_EA))))
+
+
+def matched_rows(compatible_EA: Sequence[Sequence[bool]], order: Sequence[int]) -> set[int]:
+    """Which expected items a largest matching has that takes them in this order (Kuhn's algorithm, no recursion).
+
+    A row that is matched stays so: of those that cannot all be matched, the later ones in the order are left over.
+    """
+    answers_E = [sum(1 << a for a, compatible in enumerate(row) if compatible) for row in compatible_EA]
+    partner_of_actual: dict[int, int] = {}
+    actual_of: dict[int, int] = {}
+    for expected in order:
+        _augment(expected, answers_E, partner_of_actual, actual_of)
+    return set(actual_of)
 
 
 def matching_steps(scores_EA: Sequence[Sequence[float]]) -> list[tuple[float, int]]:
@@ -51,17 +64,10 @@ def _by_score(scores_EA: Sequence[Sequence[float]]) -> tuple[list[float], Callab
     return scores, size
 
 
-def _size(answers_E: Sequence[int]) -> int:
-    """Kuhn's algorithm without recursion; bit a of answers_E[e] says that a answers e."""
-    partner_of_actual: dict[int, int] = {}
-    actual_of: dict[int, int] = {}
-    return sum(_augment(expected, answers_E, partner_of_actual, actual_of) for expected in range(len(answers_E)))
-
-
 def _augment(
     start: int, answers_E: Sequence[int], partner_of_actual: dict[int, int], actual_of: dict[int, int]
-) -> bool:
-    """Search an augmenting path from `start` breadth first, and flip it."""
+) -> None:
+    """Search an augmenting path from `start` breadth first, and flip it. Bit a of answers_E[e]: a answers e."""
     came_from: dict[int, int] = {}
     seen = 0
     queue = [start]
@@ -74,9 +80,8 @@ def _augment(
             came_from[actual] = expected
             if actual not in partner_of_actual:
                 _flip(actual, start, came_from, partner_of_actual, actual_of)
-                return True
+                return
             queue.append(partner_of_actual[actual])
-    return False
 
 
 def _flip(

@@ -10,7 +10,7 @@ from pivotrl_core.types import Action, Candidate, Verdict, content_id
 from pivotrl_core.verifiers.exact import ExactGrader
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.protocol import Grader, Verifier
-from pivotrl_core.verifiers.rewards import RewardRule
+from pivotrl_core.verifiers.rewards import RewardRule, Rewards
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
 from pivotrl_core.verifiers.tool_call import DomainRules, ToolCallGrader
 
@@ -36,7 +36,7 @@ class FunctionalVerifier:
 
     name = "functional"
 
-    def __init__(self, settings: GraderSettings, rule: RewardRule) -> None:
+    def __init__(self, settings: GraderSettings, rule: Rewards) -> None:
         self._verifiers = {domain: GradedVerifier(make(settings), rule) for domain, make in GRADERS.items()}
         self.version = content_id({domain: verifier.version for domain, verifier in self._verifiers.items()})
 
@@ -48,7 +48,7 @@ class FunctionalVerifier:
         return self._verifiers.get(domain) or self._verifiers[DEFAULT_DOMAIN]
 
 
-def get_verifier(kind: str, settings: GraderSettings | None = None, rule: RewardRule | None = None) -> Verifier:
+def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Rewards | None = None) -> Verifier:
     """The verifier of a kind.
 
     Args:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.protocol import Decision
+
+
+class Rewards(Protocol):
+    """Derives rewards; a frozen dataclass, whose values are part of a verifier's version."""
+
+    def reward(self, decision: Decision, components: Mapping[str, Json]) -> float:
+        """The reward in [0, 1] of a decision on these components."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
