@@ -1,0 +1,159 @@
+"""What commands do to a workspace: files, output, exit status and the shell that they leave, as digests.
+
+Both sides start from copies of one workspace, in sandboxes of their own, with the same clock of git and the same hash
+seed of Python. What is volatile is written out first (`volatile.py`). Left out: caches of Python and pytest, git's
+index (it holds times), variables that bash counts up. Two effects say something about two actions only where the
+expert's is `telling`: it was not cut by a limit, every program was found, nothing runs on in the background, and
+something was shown or changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+
+from pivotrl_core.types import Json, canonical_json
+from pivotrl_core.verifiers import sandbox
+from pivotrl_core.verifiers.sandbox import Limits, Stop
+from pivotrl_core.verifiers.volatile import RunTime, without_volatile
+from pivotrl_core.verifiers.workspace import Node, NodeKind, Tree, Workspace
+
+MAX_SCRIPT_BYTES = 100_000
+_CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+_SEPARATOR = "\x1e--- pivotrl ---\x1e"
+# Errors go where output goes, as on a terminal. The shell is told before and after, whatever the script does to end it.
+_RUNNER = """
+export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z PYTHONHASHSEED=0 TERM=dumb
+exec 2>&1 {_report}>&1
+_say='{ pwd; umask; echo "$-"; jobs; alias; declare -f; declare -p; printf "%s" "$1"; } >&"$_report"'
+eval "$_say"
+trap '_status=$?; printf "%s" "$1" >&"$_report"; eval "$_say"; exit $_status' EXIT
+eval "$2"
+"""
+_COUNTED = re.compile(
+    r"^declare -\S+ (?:_|_status|BASH\w*|EPOCH\w*|S?RANDOM|SECONDS|PPID|PIPESTATUS|LINENO|FUNCNAME|OLDPWD)\b.*\n?",
+    re.MULTILINE,
+)
+_RUNNING = "[job]"
+_JOB = re.compile(r"^\[\d+\][ +-]+(\w+).*", re.MULTILINE)
+_MISSING = re.compile(r"command not found|No module named|Could not resolve host|Network is unreachable")
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one run did, by digests.
+
+    Attributes:
+        files: of all files, folders and links that were made, changed or removed.
+        output: of what was printed.
+        status: exit status.
+        shell: of folder, variables, functions and jobs that the shell has at the end.
+        cut: the limit that ended it, or empty.
+        telling: whether equality with this effect says anything.
+    """
+
+    files: str
+    output: str
+    status: int
+    shell: str
+    cut: str
+    telling: bool
+
+    def to_json(self) -> dict[str, Json]:
+        return asdict(self)
+
+
+def effect_from_json(value: Mapping[str, Json]) -> Effect:
+    """Inverse of `Effect.to_json`."""
+    return Effect(**value)
+
+
+def difference(expected: Effect, actual: Effect) -> str:
+    """The first part in which two effects differ, or empty."""
+    for name in ("cut", "files", "output", "status", "shell"):
+        if getattr(expected, name) != getattr(actual, name):
+            return name
+    return ""
+
+
+def is_executable(script: str) -> bool:
+    """Whether a script can be handed to a shell at all."""
+    return "\0" not in script and len(script.encode("utf-8", "surrogatepass")) <= MAX_SCRIPT_BYTES
+
+
+def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callable[[], float] = time.time) -> Effect:
+    """Run a script in a copy of a workspace.
+
+    Raises:
+        SandboxUnavailableError: there is no sandbox on this machine; nothing is run without one.
+    """
+    # Half surrogate pairs reach the shell as the bytes that UTF-8 would have for them.
+    argument = script.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
+    start = clock()
+    command = ["/bin/bash", "--norc", "--noprofile", "-c", _RUNNER, "bash", _SEPARATOR, argument]
+    result = sandbox.run_in_workspace(command, workspace, limits)
+    run_time = RunTime(start, clock())
+    before, output, after = _split(result.stdout)
+    output = without_volatile(output, run_time).rstrip()
+    tree = result.tree or Tree({}, complete=False)
+    changes = _changes(workspace.tree, tree, run_time)
+    cut = "" if result.stop in (Stop.EXITED, Stop.SIGNAL) else str(result.stop)
+    cut = cut or ("" if tree.complete else "files limit")
+    found = result.exit_status not in (126, 127) and _MISSING.search(output) is None
+    happened = bool(output) or bool(changes) or before != after
+    return Effect(
+        _digest(changes),
+        _digest(output),
+        -1 if result.exit_status is None else result.exit_status,
+        _digest(after),
+        cut,
+        telling=not cut and found and happened and _RUNNING not in after,
+    )
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """(shell before, output, shell after); the shell after is empty where the script did not let it be told."""
+    before, _, rest = text.partition(_SEPARATOR)
+    parts = rest.rsplit(_SEPARATOR, 2)
+    output, after = (parts[0], parts[1]) if len(parts) == 3 else (rest, "")
+    return _shell(before), output, _shell(after)
+
+
+def _shell(text: str) -> str:
+    return _JOB.sub(rf"{_RUNNING} \1", _COUNTED.sub("", text))
+
+
+def _changes(before: Tree, after: Tree, run_time: RunTime) -> list[list[Json]]:
+    """What is new, other than it was, or gone, in the order of its path."""
+    paths = sorted(path for path in before.nodes.keys() | after.nodes.keys() if _counts(path))
+    return [
+        [os.fsencode(path).hex(), _content(after.nodes.get(path), run_time)]
+        for path in paths
+        if before.nodes.get(path) != after.nodes.get(path)
+    ]
+
+
+def _counts(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return not (any(part in _CACHES for part in parts) or parts[-2:] == (".git", "index") or path.endswith(".pyc"))
+
+
+def _content(node: Node | None, run_time: RunTime) -> list[Json]:
+    """A node for its digest: text without what is volatile, other bytes as they are; nothing for one that is gone."""
+    if node is None:
+        return []
+    try:
+        text = without_volatile(node.content.decode("utf-8"), run_time)
+    except UnicodeDecodeError:
+        text = hashlib.sha256(node.content).hexdigest()
+    return [str(node.kind), text, node.executable and node.kind is NodeKind.FILE]
+
+
+def _digest(value: Json) -> str:
+    text = value if isinstance(value, str) else canonical_json(value)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

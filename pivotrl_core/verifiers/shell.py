@@ -1,0 +1,236 @@
+"""Shell commands in a normal form: two texts with one form are the same command, spelt differently.
+
+Read by a real parser (tree-sitter-bash). The form leaves out white space and comments, spells quotes in one way, takes
+`;` and a new line for the same, `$(x)` and backticks, `$X` and `${X}`, `cd x && y` and `cd x; y`, and the word that
+ends a here-document; and where a command's options are known (`shell_options.py`) it unbundles, names and sorts them.
+What a quoted text or a here-document holds stays as it is, to the byte. Text that is no shell has no normal form.
+"""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
+
+from pivotrl_core.verifiers.shell_options import sorted_options
+
+MAX_CHARACTERS = 20_000
+_QUOTED_BY_BACKSLASH = '"\\$`\n'
+_SEPARATORS = (";", "\n", ";;")
+_STATEMENTS = frozenset((
+    "command", "list", "pipeline", "redirected_statement", "if_statement", "while_statement", "for_statement",
+    "c_style_for_statement", "case_statement", "compound_statement", "subshell", "negated_command", "test_command",
+    "declaration_command", "unset_command", "variable_assignment", "function_definition",
+))  # fmt: skip
+_OF_ONE = ("pipeline", "redirected_statement", "negated_command", "variable_assignments")
+"""Statements whose parts are no statements of their own: `a > f` is not `a; > f`."""
+_PLAIN = ("word", "raw_string", "string", "concatenation", "number", "simple_expansion", "expansion",
+          "command_substitution", "ansi_c_string", "command_name", "special_character")  # fmt: skip
+
+
+def normal_form(text: str) -> tuple[str, ...] | None:
+    """Tokens of the normal form, none of them for an empty text; None where the text cannot be parsed."""
+    if len(text) > MAX_CHARACTERS or "\0" in text:
+        return None
+    try:
+        root = _parser().parse(text.encode("utf-8")).root_node
+        return None if root.has_error else tuple(_statements_of(root.children))
+    except (UnicodeEncodeError, RecursionError):
+        return None
+
+
+@functools.cache
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def _text(node: Node) -> str:
+    assert node.text is not None
+    return node.text.decode("utf-8")
+
+
+def _statements_of(nodes: Sequence[Node]) -> list[str]:
+    """Statements one after the other, each closed by `;` or, in the background, by `&`."""
+    tokens: list[str] = []
+    for node in nodes:
+        if node.type in _SEPARATORS or node.type == "comment":
+            continue
+        if node.type == "&":
+            tokens[-1:] = ["&"]
+        else:
+            tokens += [*_tokens(node), ";"]
+    return tokens
+
+
+def _tokens(node: Node) -> list[str]:
+    rule = _RULES.get(node.type)
+    if rule is not None:
+        return rule(node)
+    if node.type in _PLAIN:
+        return [_word(node)]
+    if not node.children:
+        return [";" if _text(node) in _SEPARATORS else _text(node)]
+    return _closed(node)
+
+
+def _group(node: Node) -> list[str]:
+    """Braces, parentheses or `do ... done` around statements."""
+    return [node.children[0].type, *_statements_of(node.children[1:-1]), node.children[-1].type]
+
+
+def _assignment(node: Node) -> list[str]:
+    """One token: `x=1` is an assignment, `x = 1` a command."""
+    return ["".join(_word(part) for part in node.children)]
+
+
+def _redirect(node: Node) -> list[str]:
+    """Descriptor and operator are one token: `a 2>f` redirects errors, `a 2 >f` has an argument."""
+    operator = "".join(_text(child) for child in node.children if child.type not in _PLAIN)
+    return [operator, *(_word(child) for child in node.children if child.type in _PLAIN)]
+
+
+def _heredoc_start(node: Node) -> list[str]:
+    """Whether what follows is expanded; the word itself says nothing."""
+    return ["<quoted>" if any(mark in _text(node) for mark in "'\"\\") else "<plain>"]
+
+
+def _closed(node: Node) -> list[str]:
+    """The parts of a node, each statement among them closed by `;` however it was."""
+    tokens: list[str] = []
+    for child in node.children:
+        if child.type in _SEPARATORS and ((tokens and tokens[-1] == ";") or node.type == "for_statement"):
+            continue
+        tokens += _tokens(child)
+        if child.type in _STATEMENTS and node.type not in _OF_ONE and tokens[-1] not in (";", "&"):
+            tokens.append(";")
+    return tokens
+
+
+def _list(node: Node) -> list[str]:
+    """`a && b` or `a || b`; where `a` only changes the folder, `cd x && y` is `cd x; y`."""
+    first, operator, second = (child for child in node.children if child.type != "comment")
+    left = _tokens(first)
+    changes_folder = left[0] == "cd" and first.type == "command" and len(left) == 2
+    between = ";" if changes_folder and operator.type == "&&" else operator.type
+    return [*left, between, *_tokens(second)]
+
+
+def _command(node: Node) -> list[str]:
+    before: list[str] = []
+    words: list[str] = []
+    after: list[str] = []
+    for child in node.children:
+        if child.type == "variable_assignment":
+            before += ["".join(_word(part) for part in child.children)]
+        elif child.type in _PLAIN:
+            words.append(_word(child))
+        elif child.type != "comment":
+            after += _tokens(child)
+    return [*before, *(sorted_options(words) if words else []), *after]
+
+
+def _word(node: Node, quoted: bool = False) -> str:
+    """One word, spelt in one way: literal parts quoted where they must be, expansions as they are."""
+    return "".join(_spell(part, literal) for part, literal in _merge(_parts(node, quoted)))
+
+
+def _spell(part: str, literal: bool) -> str:
+    return shlex.quote(part) if literal else part
+
+
+def _merge(parts: Sequence[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    merged: list[tuple[str, bool]] = []
+    for part, literal in parts:
+        if literal and merged and merged[-1][1]:
+            merged[-1] = (merged[-1][0] + part, True)
+        elif part or len(parts) == 1:
+            merged.append((part, literal))
+    return merged
+
+
+def _parts(node: Node, quoted: bool) -> list[tuple[str, bool]]:
+    """(text, is it literal) of a word's parts; what is not literal is expanded by the shell."""
+    text = _text(node)
+    if node.type in ("word", "number", "special_character"):
+        return _unquoted(text)
+    if node.type == "raw_string":
+        return [(text[1:-1], True)]
+    if node.type == "string":
+        return _double_quoted(node)
+    if node.type in ("concatenation", "command_name"):
+        return [part for child in node.children for part in _parts(child, quoted)] or _unquoted(text)
+    if node.type == "simple_expansion":
+        return [(_expansion(f"${{{text[1:]}}}", quoted), False)]
+    if node.type == "command_substitution" and text.startswith(("$(", "`")):
+        inner = [token for child in node.children[1:-1] for token in (*_tokens(child), ";")]
+        return [(_expansion(f"$({' '.join(inner)})", quoted), False)]
+    return [(_expansion(text, quoted), False)]
+
+
+def _expansion(text: str, quoted: bool) -> str:
+    return f'"{text}"' if quoted else text
+
+
+def _unquoted(text: str) -> list[tuple[str, bool]]:
+    """A bare word: backslashes taken away; a pattern, a brace or a tilde is what the shell expands."""
+    literal: list[str] = []
+    expands = text.startswith("~")
+    characters = iter(text)
+    for character in characters:
+        if character == "\\":
+            escaped = next(characters, "")
+            expands = expands or escaped in "*?[{~"
+            literal.append("" if escaped == "\n" else escaped)
+        else:
+            expands = expands or character in "*?[{"
+            literal.append(character)
+    return [(text, False)] if expands else [("".join(literal), True)]
+
+
+def _double_quoted(node: Node) -> list[tuple[str, bool]]:
+    """The parts of "...": expansions inside stay quoted; between them is literal text, white space too."""
+    source = node.text
+    assert source is not None
+    parts: list[tuple[str, bool]] = []
+    at = node.start_byte + 1
+    for child in node.children[1:-1]:
+        if child.type in ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion"):
+            parts.append((_unescape(source[at - node.start_byte : child.start_byte - node.start_byte]), True))
+            parts += _parts(child, quoted=True)
+            at = child.end_byte
+    parts.append((_unescape(source[at - node.start_byte : -1]), True))
+    return parts
+
+
+def _unescape(source: bytes) -> str:
+    text = source.decode("utf-8")
+    out: list[str] = []
+    characters = iter(text)
+    for character in characters:
+        if character != "\\":
+            out.append(character)
+            continue
+        escaped = next(characters, "")
+        if escaped not in _QUOTED_BY_BACKSLASH:
+            out.append("\\" + escaped)
+        elif escaped != "\n":
+            out.append(escaped)
+    return "".join(out)
+
+
+_RULES: Mapping[str, Callable[[Node], list[str]]] = {
+    "comment": lambda _: [],
+    "command": _command,
+    "list": _list,
+    "variable_assignment": _assignment,
+    "file_redirect": _redirect,
+    "heredoc_start": _heredoc_start,
+    "heredoc_body": lambda node: [shlex.quote(_text(node))],
+    "heredoc_end": lambda _: [],
+    "compound_statement": _group,
+    "subshell": _group,
+    "do_group": _group,
+}

@@ -1,0 +1,234 @@
+"""Terminal turns: are these commands interchangeable with the expert's?
+
+In this order: can the action be read (`terminal_action.py`); does it say that the task is done where the expert does;
+are the commands the same in their normal form (`shell.py`); do they have the same effect, executed in copies of the
+row's workspace (`effects.py`)? Without a workspace nothing is executed, and the components say so. Similarity of the
+normal forms is a component; it accepts only where a threshold is set, for one character can be another file.
+
+`complete` names mistakes about completion on both sides: `missing` (the expert is done and the action does not say so)
+is refused; `early` (the action claims to be done, the expert goes on) passes, as in NVIDIA's verifier, unless the
+settings refuse it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from rapidfuzz.distance import Indel
+
+from pivotrl_core.errors import DataError, SandboxUnavailableError
+from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
+from pivotrl_core.types import Action, Candidate, Json, content_id
+from pivotrl_core.verifiers import sandbox
+from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, is_executable, run_script
+from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.sandbox import Limits
+from pivotrl_core.verifiers.shell import MAX_CHARACTERS, normal_form
+from pivotrl_core.verifiers.terminal_action import (
+    Harness,
+    TerminalAction,
+    UnreadableActionError,
+    expert_action,
+    harness_of,
+    read_action,
+)
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
+from pivotrl_core.verifiers.workspace import Workspace, load_workspace
+
+RULES_VERSION: Final = "1"
+_WORKSPACES_KEPT = 8
+
+
+class TerminalReason(StrEnum):
+    ACCEPTED = "accepted"
+    SAME_EFFECT = "same_effect"
+    MALFORMED = "malformed"
+    EXPECTED_UNREADABLE = "expected_unreadable"
+    COMPLETION_MISSING = "completion_missing"
+    COMPLETION_EARLY = "completion_early"
+    TOOL_DIFFERS = "tool_differs"
+    COMMANDS_DIFFER = "commands_differ"
+    EFFECT_DIFFERS = "effect_differs"
+    EFFECT_UNTOLD = "effect_untold"
+    WORKSPACE_UNREADABLE = "workspace_unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalSettings:
+    """How terminal turns are compared.
+
+    Attributes:
+        similarity_threshold: similarity from which commands that were not executed are accepted; None: none is.
+        refuse_early: whether a claim of completion where the expert goes on is refused.
+        limits: of one execution.
+    """
+
+    similarity_threshold: float | None = None
+    refuse_early: bool = False
+    limits: Limits = field(default_factory=lambda: Limits(cpu_seconds=5, result_bytes=16 * 2**20, result_files=5_000))
+
+
+class TerminalGrader:
+    """Grades terminal turns; executes where rows have workspaces below `workspaces`."""
+
+    name = "terminal"
+
+    def __init__(
+        self,
+        settings: TerminalSettings | None = None,
+        workspaces: Path | None = None,
+        cache: VerdictCache | None = None,
+    ) -> None:
+        """Rows name their workspaces by paths below the folder `workspaces`; None: nothing is executed.
+
+        Raises:
+            SandboxUnavailableError: something would be executed and there is no sandbox on this machine.
+        """
+        if workspaces is not None and (reason := sandbox.available()) is not None:
+            raise SandboxUnavailableError(
+                f"Workspaces cannot be executed: {reason} Install bubblewrap, or leave the workspaces out."
+            )
+        self.settings = settings or TerminalSettings()
+        self.cache = cache
+        self.version = f"{RULES_VERSION}-{content_id([asdict(self.settings), workspaces is not None])}"
+        self._workspaces = workspaces
+        self._load = functools.lru_cache(_WORKSPACES_KEPT)(load_workspace)
+
+    def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
+        try:
+            workspace = self._workspace(candidate)
+        except DataError as error:
+            return {**self._grade(candidate, action, None), "workspace": printable(str(error))}
+        if workspace is None or self.cache is None:
+            return self._grade(candidate, action, workspace)
+        key = self.cache.key(candidate, action, self.version, workspace.digest)
+        components = self.cache.get(key)
+        if components is None:
+            components = self._grade(candidate, action, workspace)
+            if components["executed"]:
+                self.cache.put(key, components)
+        return dict(components)
+
+    def decide(self, components: Mapping[str, Json]) -> Decision:
+        reason = self._reason(components)
+        accepted = reason in (TerminalReason.ACCEPTED, TerminalReason.SAME_EFFECT)
+        return Decision(accepted, str(reason), 1.0 if accepted else float(components.get("similarity", 0.0)))
+
+    def _reason(self, found: Mapping[str, Json]) -> TerminalReason:
+        if found.get("expected") == "unreadable":
+            return TerminalReason.EXPECTED_UNREADABLE
+        if not found["parsed"]:
+            return TerminalReason.MALFORMED
+        if found["complete"] == "missing":
+            return TerminalReason.COMPLETION_MISSING
+        if found["complete"] == "early" and self.settings.refuse_early:
+            return TerminalReason.COMPLETION_EARLY
+        if not found["name"]:
+            return TerminalReason.TOOL_DIFFERS
+        if found["commands"] == "same":
+            return TerminalReason.ACCEPTED
+        if found["executed"] and found["telling"]:
+            return TerminalReason.SAME_EFFECT if found["same_effect"] else TerminalReason.EFFECT_DIFFERS
+        threshold = self.settings.similarity_threshold
+        if threshold is not None and found["similarity"] >= threshold:
+            return TerminalReason.ACCEPTED
+        if "workspace" in found:
+            return TerminalReason.WORKSPACE_UNREADABLE
+        return TerminalReason.EFFECT_UNTOLD if found["executed"] else TerminalReason.COMMANDS_DIFFER
+
+    def _grade(self, candidate: Candidate, action: Action, workspace: Workspace | None) -> dict[str, Json]:
+        try:
+            harness = harness_of(candidate)
+            expected = expert_action(candidate, harness)
+        except UnreadableActionError as error:
+            return {"parsed": True, "expected": "unreadable", "executed": False, "error": printable(str(error))}
+        try:
+            actual = read_action(action, harness)
+        except UnreadableActionError as error:
+            return {"parsed": False, "executed": False, "error": printable(str(error))}
+        components = {"parsed": True, "executed": False, **_compare(expected, actual, harness)}
+        undecided = components["name"] and components["complete"] != "missing" and components["commands"] != "same"
+        if undecided and workspace is not None and _can_run(expected, harness) and _can_run(actual, harness):
+            components |= self._execute(candidate, expected, actual, workspace)
+        return components
+
+    def _execute(
+        self, candidate: Candidate, expected: TerminalAction, actual: TerminalAction, workspace: Workspace
+    ) -> dict[str, Json]:
+        wanted = self._expert_effect(candidate, expected, workspace)
+        if not wanted.telling:
+            return {"executed": True, "telling": False, "same_effect": False}
+        found = run_script(actual.keystrokes, workspace, self.settings.limits)
+        differs = difference(wanted, found)
+        return {
+            "executed": True, "telling": True, "same_effect": not differs, "difference": differs, "stopped": found.cut,
+        }  # fmt: skip
+
+    def _expert_effect(self, candidate: Candidate, expected: TerminalAction, workspace: Workspace) -> Effect:
+        """The expert's effect, found once; one that two runs do not repeat tells nothing."""
+        key = self.cache and self.cache.key(candidate, None, self.version, workspace.digest)
+        if self.cache is not None and key and (stored := self.cache.get(key)) is not None:
+            return effect_from_json(stored)
+        first, second = (run_script(expected.keystrokes, workspace, self.settings.limits) for _ in range(2))
+        effect = first if not difference(first, second) else Effect("", "", -1, "", "not repeatable", telling=False)
+        if self.cache is not None and key:
+            self.cache.put(key, effect.to_json())
+        return effect
+
+    def _workspace(self, candidate: Candidate) -> Workspace | None:
+        row = candidate.metadata.get(NEMO_ROW)
+        named = row.get("workspace") if isinstance(row, Mapping) else candidate.metadata.get("workspace")
+        if self._workspaces is None or named is None:
+            return None
+        path = PurePosixPath(named) if isinstance(named, str) else None
+        if path is None or not path.parts or path.is_absolute() or ".." in path.parts:
+            raise DataError(f"workspace {str(named)[:200]!r}: name a folder or an archive below {self._workspaces}.")
+        place = (self._workspaces / path).resolve()
+        if not place.is_relative_to(self._workspaces.resolve()):
+            raise DataError(f"workspace {path}: it is a link that leads out of {self._workspaces}.")
+        return self._load(place)
+
+
+def _compare(expected: TerminalAction, actual: TerminalAction, harness: Harness) -> dict[str, Json]:
+    forms = [_form(one.keystrokes) for one in (expected, actual)]
+    submitted = [harness is Harness.BASH or one.keystrokes.endswith("\n") for one in (expected, actual)]
+    same = forms[0] == forms[1] and submitted[0] == submitted[1]
+    return {
+        "complete": _completion(expected, actual),
+        "name": (expected.tool, expected.settings) == (actual.tool, actual.settings),
+        "commands": "same" if same else "differ",
+        "similarity": 1.0 if same else _similarity(*forms),
+    }
+
+
+def _completion(expected: TerminalAction, actual: TerminalAction) -> str:
+    if expected.complete == actual.complete:
+        return "same"
+    return "missing" if expected.complete else "early"
+
+
+def _form(keystrokes: str) -> tuple[str, ...]:
+    form = normal_form(keystrokes)
+    return (keystrokes,) if form is None else form
+
+
+def _similarity(first: tuple[str, ...], second: tuple[str, ...]) -> float:
+    """Share of characters that stay, in [0, 1], symmetric; 0 for texts too long to compare in reasonable time."""
+    texts = [" ".join(form) for form in (first, second)]
+    if not all(texts) or max(map(len, texts)) > MAX_CHARACTERS:
+        return float(texts[0] == texts[1])
+    return float(Indel.normalized_similarity(*texts))
+
+
+def _can_run(action: TerminalAction, harness: Harness) -> bool:
+    """Whether keystrokes are a script: whole lines for a shell, no keys with names (`C-c`), no control characters."""
+    text = action.keystrokes
+    whole = harness is Harness.BASH or text.endswith("\n")
+    typed = all(character in "\n\t" or ord(character) >= 32 for character in text)
+    keys = any(line.startswith(("C-", "M-", "^")) and len(line) < 8 for line in text.splitlines())
+    return bool(text.strip()) and whole and typed and not keys and is_executable(text)

@@ -1,0 +1,95 @@
+"""Two spellings of one command have one normal form; two commands have two."""
+
+from __future__ import annotations
+
+import pytest
+
+from pivotrl_core.verifiers.shell import normal_form
+from pivotrl_core.verifiers.shell_options import sorted_options
+
+SAME = [
+    ("ls -la", "ls  -a -l  # all"),
+    ("ls -la /tmp", "ls /tmp --all -l"),
+    ("grep -rn 'foo bar' src", 'grep -n --recursive "foo bar" src'),
+    ("grep -A3 x f", "grep -A 3 x f"),
+    ("grep -e a -i b", "grep -i -e a b"),
+    ("head -5 f", "head --lines=5 f"),
+    ("rm -rf a", "rm -fR a"),
+    ("cd x && ls", "cd x; ls"),
+    ("cd x && ls", "cd x\nls\n"),
+    ("a; b", "a\n\nb\n"),
+    ("a|b", "a  |  b"),
+    ("a && \\\n  b", "a && b"),
+    ("echo $X", "echo ${X}"),
+    ("echo `ls -la`", "echo $(ls -al)"),
+    ('echo "$(ls -la)"', 'echo "`ls -al`"'),
+    ("echo 'a b'", "echo a\\ b"),
+    ("sed -i 's/a/b/' f", 'sed -i "s/a/b/" f'),
+    ("python3 -c \"print('x')\"", "python3 -c 'print('\"'\"'x'\"'\"')'"),
+    ("cat <<'EOF' > f\nhi  there\nEOF\n", "cat << 'END' >f\nhi  there\nEND\n"),
+    ("if a; then b; else c; fi", "if a\nthen\n  b\nelse\n  c\nfi"),
+    ("for i in 1 2; do echo $i; done", "for i in 1 2\ndo\n  echo ${i}\ndone"),
+    ("while true; do a; done", "while true\ndo a\ndone"),
+    ("f() { a; b; }", "f() {\n  a\n  b\n}"),
+    ("a 2>&1 >f", "a  2>&1  > 'f'"),
+    ("X='1' a", "X=1 a"),
+    ("", "  # nothing"),
+]
+DIFFERENT = [
+    ("rm -rf a", "rm -rf b"),
+    ("ls -t -S", "ls -S -t"),  # the last one wins
+    ("grep -r x", "grep -R x"),  # one follows links
+    ("grep -- -x f", "grep -x f"),
+    ("a && b", "a; b"),
+    ("cd x || b", "cd x; b"),
+    ("a > f", "a >> f"),
+    ("a > f", "a; > f"),
+    ("a 2>f", "a 2 >f"),
+    ("a > f 2>&1", "a 2>&1 > f"),
+    ("a &", "a"),
+    ("x=1", "x = 1"),
+    ("x=1 a", "x=1; a"),
+    ('echo "$X"', "echo $X"),
+    ("echo '$X'", "echo $X"),
+    ("echo '*'", "echo *"),
+    ("echo '~'", "echo ~"),
+    ("echo 'a  b'", "echo 'a b'"),
+    ("echo ''", "echo"),
+    ("echo a#b", "echo a"),
+    ("a b", "ab"),
+    ("! a", "a"),
+    ("cat <<EOF\n$X\nEOF\n", "cat <<'EOF'\n$X\nEOF\n"),
+    ("cat <<EOF\nx\nEOF\n", "cat <<EOF\nx \nEOF\n"),
+    ("if a; then b c; d; fi", "if a; then b; c d; fi"),
+    ("if a; then b & fi", "if a; then b; fi"),
+    ("python3 -c 'if x:\n  y'", "python3 -c 'if x:\n y'"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_spellings_of_one_command_have_one_form(one: str, other: str) -> None:
+    assert normal_form(one) is not None
+    assert normal_form(one) == normal_form(other)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different_commands_have_different_forms(one: str, other: str) -> None:
+    assert normal_form(one) is not None
+    assert normal_form(one) != normal_form(other)
+
+
+@pytest.mark.parametrize("text", ["if a; then", "echo 'open", "a\0b", "x" * 30_000, "(" * 5_000])
+def test_what_is_no_shell_or_too_long_has_no_form(text: str) -> None:
+    assert normal_form(text) is None
+
+
+@pytest.mark.parametrize("text", ["\ud800", "echo '\udcff'", "$(" * 500 + ")" * 500, "é ü 漢字", "\u2028", "\r\n"])
+def test_no_text_raises(text: str) -> None:
+    normal_form(text)
+
+
+def test_one_unknown_option_leaves_a_command_as_it_is() -> None:
+    assert sorted_options(["ls", "-l", "--sort=size", "-a"]) == ["ls", "-l", "--sort=size", "-a"]
+    assert sorted_options(["find", "-b", "-a"]) == ["find", "-b", "-a"]
+    assert sorted_options(["grep", "x", "-A"]) == ["grep", "x", "-A"]
+    assert sorted_options(["rm", "-f", "--", "-r"]) == ["rm", "-f", "--", "-r"]
