@@ -29,17 +29,9 @@ def row_of(candidate: Candidate) -> Mapping[str, Json]:
 
 
 class RowWorkspaces:
-    """Workspaces that rows name, below `folder`; without one there are none.
-
-    Raises:
-        SandboxUnavailableError: something would be executed and there is no sandbox on this machine.
-    """
+    """Workspaces that rows name, below `folder`; without one there are none."""
 
     def __init__(self, folder: Path | None) -> None:
-        if folder is not None and (reason := sandbox.available()) is not None:
-            raise SandboxUnavailableError(
-                f"Workspaces cannot be executed: {reason} Install bubblewrap, or leave the workspaces out."
-            )
         self.folder = folder
         self._load = functools.lru_cache(_WORKSPACES_KEPT)(load_workspace)
 
@@ -48,6 +40,7 @@ class RowWorkspaces:
 
         Raises:
             DataError: the row names a place outside of the folder, or one that cannot be read.
+            SandboxUnavailableError: there is one, and this machine has no sandbox.
         """
         named = None if self.folder is None else row_of(candidate).get("workspace")
         if self.folder is None or named is None:
@@ -58,6 +51,10 @@ class RowWorkspaces:
         place = (self.folder / path).resolve()
         if not place.is_relative_to(self.folder.resolve()):
             raise DataError(f"workspace {path}: it is a link that leads out of {self.folder}.")
+        if (reason := sandbox.available()) is not None:
+            raise SandboxUnavailableError(
+                f"workspace {path} cannot be executed: {reason} Install bubblewrap, or grade without workspaces."
+            )
         return self._load(place)
 
 

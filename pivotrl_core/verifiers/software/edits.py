@@ -8,12 +8,15 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from pivotrl_core.verifiers.software.source import read_source, same_source
+from pivotrl_core.verifiers.software.source import ESCAPE_THAT_WARNS, read_source, same_source
 from pivotrl_core.verifiers.software.steps import Step
 from pivotrl_core.verifiers.software.tools import Operation
 from pivotrl_core.verifiers.workspace import Node, NodeKind
 
-MAX_CHECKED = 1_000_000
+MAX_CHECKED = 200_000
+"""Longer files are not checked; their tests are run all the same."""
+MAX_WRITTEN = 4_000_000
+_MAX_NAME_BYTES, _MAX_PARTS = 255, 60
 Nodes = Mapping[str, Node]
 
 
@@ -28,7 +31,7 @@ def place_of(path: str, nodes: Nodes) -> str:
     """
     parts = PurePosixPath(path).parts
     parts = parts[1:] if path.startswith("/") else parts
-    if not parts or ".." in parts or "\0" in path:
+    if not parts or ".." in parts or len(parts) > _MAX_PARTS or not all(_is_name(part) for part in parts):
         raise EditError("no path of a file")
     ends = ["/".join(parts[index:]) for index in range(len(parts))]
     files = (end for end in ends if (node := nodes.get(end)) is not None and node.kind is NodeKind.FILE)
@@ -36,13 +39,22 @@ def place_of(path: str, nodes: Nodes) -> str:
     return next(files, None) or next(folders, parts[-1])
 
 
+def _is_name(part: str) -> bool:
+    try:
+        return "\0" not in part and len(part.encode("utf-8")) <= _MAX_NAME_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
 def apply_edit(step: Step, nodes: Nodes) -> tuple[str, str | None]:
     """The place that a step edits, and the file's text after it (None: it is gone).
 
     Raises:
-        EditError: the editor would refuse, or this kind of edit is not applied here (patches, undone edits, edits of
-            the open file).
+        EditError: the editor would refuse, the text is too long, or this kind of edit is not applied here (patches,
+            undone edits, edits of the open file).
     """
+    if sum(len(new) for _, new in step.pairs) > MAX_WRITTEN:
+        raise EditError("too much text")
     place = place_of(step.path, nodes)
     node = nodes.get(place)
     if step.operation is Operation.CREATE:
@@ -106,7 +118,7 @@ def static_error(place: str, text: str | None) -> str:
     try:
         match PurePosixPath(place).suffix.lower():
             case ".py" | ".pyi":
-                ast.parse(text)
+                ast.parse(ESCAPE_THAT_WARNS.sub("__", text))
             case ".json":
                 json.loads(text)
             case ".toml":

@@ -70,11 +70,7 @@ class SoftwareGrader:
         workspaces: Path | None = None,
         cache: VerdictCache | None = None,
     ) -> None:
-        """Rows name their workspaces by paths below the folder `workspaces`; None: nothing is tried.
-
-        Raises:
-            SandboxUnavailableError: something would be executed and there is no sandbox on this machine.
-        """
+        """Rows name their workspaces by paths below the folder `workspaces`; None: nothing is tried."""
         self.settings = settings or SoftwareSettings()
         self.version = f"{_RULES}-{content_id([asdict(self.settings), workspaces is not None])}"
         self._workspaces = RowWorkspaces(workspaces)
@@ -84,6 +80,11 @@ class SoftwareGrader:
         self._expected = Held(_read_expert)
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
+        """What there is to know about a turn.
+
+        Raises:
+            SandboxUnavailableError: something would have to be tried and this machine has no sandbox.
+        """
         expert = candidate.expert
         wanted = "call" if expert.tool_calls else "message"
         if action.error:

@@ -35,8 +35,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _WIDTH = re.compile(r"[ \t]*")
-_ESCAPE_THAT_WARNS = re.compile(r"\\[^\\'\"abfnrtvxuUN0-7\n]")
-"""A syntax tree is not asked for where parsing could warn: with warnings as errors it would be another verdict."""
+ESCAPE_THAT_WARNS = re.compile(r"\\[^\\'\"abfnrtvxuUN0-7\n]")
+"""Parsing warns of these, and with warnings as errors fails: no verdict may depend on that."""
 _UNQUOTED = re.compile(r"[^\"'\\\n]*")
 
 
@@ -71,7 +71,7 @@ def same_source(expected: Source, actual: Source) -> bool:
 
 def parse_python(text: str) -> ast.AST | None:
     """The syntax tree of a program or of a fragment at any indentation, or None."""
-    if len(text) > MAX_PARSED or _ESCAPE_THAT_WARNS.search(text):
+    if len(text) > MAX_PARSED or ESCAPE_THAT_WARNS.search(text):
         return None
     try:
         return ast.parse(textwrap.dedent(text))
