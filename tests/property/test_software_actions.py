@@ -1,4 +1,4 @@
-"""Whatever a coding agent calls: a verdict, bounded in time; the same call is the same; order of sides means nothing."""
+"""Whatever a coding agent calls: a verdict in bounded time, the same for the same call, and the same both ways."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
@@ -48,6 +48,9 @@ def verify(expert: tuple[ToolCall, ...], action: Action, tools: tuple[Tool, ...]
 
 
 @given(CALLS, ACTIONS, TOOLS.map(tuple))
+@example(
+    (ToolCall("jira", "{}"),), Action(tool_calls=(ToolCall("jira", "{}"),)), (Tool("jira", "", {"required": [[]]}),)
+)
 @settings(max_examples=250, deadline=None)
 def test_any_action_gets_a_verdict_that_can_be_stored(
     expert: tuple[ToolCall, ...], action: Action, tools: tuple[Tool, ...]

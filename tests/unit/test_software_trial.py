@@ -213,7 +213,8 @@ def test_a_path_lies_in_the_tree_where_its_end_does(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "text", "right"),
     [
-        ("a.py", "x = 1", True), ("a.py", "x = (", False), ("a.py", "x\0", False), ("a.py", "(" * 10_000, False), ("a.py", "x = '\\d'", True),
+        ("a.py", "x = 1", True), ("a.py", "x = (", False), ("a.py", "x\0", False), ("a.py", "(" * 10_000, False),
+        ("a.py", "x = '\\d'", True),
         ("a.json", "{}", True), ("a.json", "{", False), ("a.toml", "a = 1", True), ("a.toml", "a = ", False),
         ("a.txt", "x = (", True), ("a.py", None, True),
     ],

@@ -63,7 +63,7 @@ SAME: list[tuple[Call, Call]] = [
     (view("/w/a.py", 10, 20), ("read_file", {"path": "/w/a.py", "start_line": 10, "end_line": 20})),
     (view("/w/a.py", 10, 20), ("Read", {"file_path": "/w/a.py", "offset": 10, "limit": 11})),
     (replace("x = 1", "x = 2"), ("Edit", {"file_path": "/w/a.py", "old_string": "x = 1", "new_string": "x = 2"})),
-    (replace("x = 1", "x = 2"), ("MultiEdit", {"file_path": "/w/a.py", "edits": [{"old_string": "x = 1", "new_string": "x = 2"}]})),
+    (replace("x", "y"), ("MultiEdit", {"file_path": "/w/a.py", "edits": [{"old_string": "x", "new_string": "y"}]})),
     (create("x = 1\n"), ("Write", {"file_path": "/w/a.py", "content": "x = 1\n"})),
     (("Grep", {"pattern": "total", "path": "src"}), ("search_dir", {"search_term": "total", "dir": "src"})),
     (("find_file", {"file_name": "a.py"}), ("Glob", {"pattern": "a.py"})),

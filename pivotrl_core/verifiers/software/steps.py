@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pivotrl_core.types import Json, Tool, ToolCall
 from pivotrl_core.verifiers.arguments import decode_arguments
@@ -77,14 +77,9 @@ def read_step(call: ToolCall, schema: Schema) -> Step:
     if step.operation is Operation.RUN and (inner := _agent_command(step.command)):
         return inner
     required = schema.get("required")
-    if isinstance(required, list) and (absent := [name for name in required if name not in arguments]):
-        return _with_missing(step, tuple(str(name)[:64] for name in absent))
-    return step
-
-
-def _with_missing(step: Step, names: tuple[str, ...]) -> Step:
-    values = {name: getattr(step, name) for name in Step.__slots__}
-    return Step(**{**values, "missing": (*step.missing, *names)})
+    names = required if isinstance(required, list) else []
+    absent = tuple(name[:64] for name in names if isinstance(name, str) and name not in arguments)
+    return replace(step, missing=(*step.missing, *absent)) if absent else step
 
 
 class _Reading:
