@@ -6,26 +6,20 @@ A row names its workspace by a path below one folder, the rows' own; nothing els
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pivotrl_core.errors import DataError, SandboxUnavailableError
-from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
 from pivotrl_core.types import Candidate, Json
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, run_script
+from pivotrl_core.verifiers.offers import row_of
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import Workspace, load_workspace
 
 _WORKSPACES_KEPT = 8
-
-
-def row_of(candidate: Candidate) -> Mapping[str, Json]:
-    """The row that a candidate was read from, or what is known about its trajectory."""
-    row = candidate.metadata.get(NEMO_ROW)
-    return row if isinstance(row, Mapping) else candidate.metadata
 
 
 class RowWorkspaces:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pivotrl_core.types import Candidate, Tool, ToolCall
 from pivotrl_core.verifiers.arguments import Decoded, decode_arguments
 from pivotrl_core.verifiers.comparators import ANY_TOOL, Comparators, Mark, marks_of
 from pivotrl_core.verifiers.held import Held
+from pivotrl_core.verifiers.offers import schema_of
 from pivotrl_core.verifiers.schema import Schema
 
 
@@ -39,7 +39,5 @@ class ExpectedCalls:
         return tuple(self._read(call, candidate.tools) for call in candidate.expert.tool_calls[: self._max_calls])
 
     def _read(self, call: ToolCall, tools: tuple[Tool, ...]) -> ExpectedCall:
-        schema = next((tool.parameters for tool in tools if tool.name == call.name), None)
-        root = schema if isinstance(schema, Mapping) else {}
         mark = self._marks.get(call.name) or self._marks[ANY_TOOL]
-        return ExpectedCall(call, decode_arguments(call.arguments), root, mark)
+        return ExpectedCall(call, decode_arguments(call.arguments), schema_of(call.name, tools), mark)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from rapidfuzz.distance import Indel
 
-from pivotrl_core.types import ToolCall, canonical_json
+from pivotrl_core.types import ToolCall
 from pivotrl_core.verifiers.schema import Schema
 from pivotrl_core.verifiers.shell import normal_form
 from pivotrl_core.verifiers.software.paths import overlap, same_path
 from pivotrl_core.verifiers.software.source import Source, read_source, same_source
 from pivotrl_core.verifiers.software.steps import Step
 from pivotrl_core.verifiers.software.tools import Category, Operation
-from pivotrl_core.verifiers.values import Comparison
+from pivotrl_core.verifiers.values import Comparison, equal_objects
 
 MAX_CHARACTERS = 20_000
 """Of longer texts a similarity is that of their lines: its time grows with the product of the lengths."""
@@ -31,7 +31,7 @@ class Expected:
     step: Step
     schema: Schema
     offered: frozenset[str]
-    """Names of the tools that the row lists, where the expert's is among them."""
+    """Names that can be called, where that is known (`offered_names`)."""
     sources: dict[str, tuple[Source, ...]] = field(default_factory=dict)
     shell_form: tuple[str, ...] | bool | None = False
 
@@ -78,7 +78,7 @@ def compare(expected: Expected, name: str, actual: Step) -> Compared:
         return Compared(name=_same_name(expected, name, actual), difference="arguments: malformed")
     if not _same_name(expected, name, actual):
         return Compared(name=False, difference="name")
-    if expected.call.name == name and _same_values(first, actual):
+    if expected.call.name == name and equal_objects(first.arguments, actual.arguments):
         return SAME
     if missing := actual.missing or first.missing:
         return Compared(name=True, difference=f"missing: {', '.join(missing)}"[:200])
@@ -102,12 +102,6 @@ def _same_name(expected: Expected, name: str, actual: Step) -> bool:
     categories = (expected.step.category, actual.category)
     same = categories[0] is categories[1] is not Category.OTHER
     return same and (not expected.offered or name in expected.offered)
-
-
-def _same_values(expected: Step, actual: Step) -> bool:
-    first, second = expected.arguments, actual.arguments
-    # To Python true is 1; to JSON it is not.
-    return bool(first) and first == second and canonical_json(first) == canonical_json(second)
 
 
 def _compare_values(expected: Expected, actual: Step) -> Compared:

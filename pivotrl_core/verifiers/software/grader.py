@@ -25,6 +25,7 @@ from pivotrl_core.verifiers.effects import is_executable
 from pivotrl_core.verifiers.executions import RowWorkspaces, Scripts
 from pivotrl_core.verifiers.held import Held
 from pivotrl_core.verifiers.matching import matching_steps
+from pivotrl_core.verifiers.offers import offered_names, schema_of
 from pivotrl_core.verifiers.protocol import Decision, printable
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.settings import SoftwareSettings, VerdictReason
@@ -32,7 +33,7 @@ from pivotrl_core.verifiers.similarity import is_blank
 from pivotrl_core.verifiers.software.comparison import SAME, Compared, Expected, compare
 from pivotrl_core.verifiers.software.edits import EditError, place_of
 from pivotrl_core.verifiers.software.paths import overlap
-from pivotrl_core.verifiers.software.steps import Step, read_step, schema_of
+from pivotrl_core.verifiers.software.steps import Step, read_step
 from pivotrl_core.verifiers.software.tools import Category, Operation
 from pivotrl_core.verifiers.software.trial import try_edit
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
@@ -209,8 +210,7 @@ def _reason(found: Mapping[str, Json]) -> VerdictReason | SoftwareReason:
 
 def _read_expert(candidate: Candidate) -> tuple[Expected, ...]:
     calls = candidate.expert.tool_calls[:MAX_CALLS]
-    names = frozenset(tool.name for tool in candidate.tools)
-    offered = names if all(call.name in names for call in calls) else frozenset()
+    offered = offered_names(candidate)
     schemas = [schema_of(call.name, candidate.tools) for call in calls]
     return tuple(
         Expected(call, read_step(call, schema), schema, offered) for call, schema in zip(calls, schemas, strict=True)

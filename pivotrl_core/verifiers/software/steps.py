@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pivotrl_core.types import Json, Tool, ToolCall
+from pivotrl_core.types import Json, ToolCall
 from pivotrl_core.verifiers.arguments import decode_arguments
-from pivotrl_core.verifiers.schema import Schema, with_defaults
+from pivotrl_core.verifiers.schema import Schema, absent_names, with_defaults
 from pivotrl_core.verifiers.software import tools
 from pivotrl_core.verifiers.software.paths import Lines, lines_of, plain_path, read_number
 from pivotrl_core.verifiers.software.tools import CATEGORY_OF, Category, Operation, operation_of
@@ -59,12 +59,6 @@ class Step:
         return CATEGORY_OF[self.operation]
 
 
-def schema_of(name: str, offered: Sequence[Tool]) -> Schema:
-    """The schema of a tool, or an empty one."""
-    found = next((tool.parameters for tool in offered if tool.name == name), None)
-    return found if isinstance(found, Mapping) else {}
-
-
 def read_step(call: ToolCall, schema: Schema) -> Step:
     """The step that a call is. Never raises."""
     decoded = decode_arguments(call.arguments)
@@ -76,9 +70,7 @@ def read_step(call: ToolCall, schema: Schema) -> Step:
     step = _read(operation, reading) if operation is not Operation.CALL else Step(operation, arguments)
     if step.operation is Operation.RUN and (inner := _agent_command(step.command)):
         return inner
-    required = schema.get("required")
-    names = required if isinstance(required, list) else []
-    absent = tuple(name[:64] for name in names if isinstance(name, str) and name not in arguments)
+    absent = absent_names(schema, arguments)
     return replace(step, missing=(*step.missing, *absent)) if absent else step
 
 

@@ -7,10 +7,10 @@ is compared as any other tool is: by its name and its arguments under its schema
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import lru_cache
+
+from pivotrl_core.verifiers.naming import plain_name
 
 
 class Category(StrEnum):
@@ -128,18 +128,12 @@ OPTIONS: Mapping[str, str] = {
 }  # fmt: skip
 """Names that options have in several tools, by one name."""
 
-_SEPARATORS = re.compile(r"[^a-z0-9]+")
-_OPERATIONS = {_SEPARATORS.sub("", name): operation for operation, names in _NAMES.items() for name in names.split()}
-
-
-def plain_name(name: str) -> str:
-    """A name without case and punctuation."""
-    return _SEPARATORS.sub("", name[:200].lower())
+_OPERATIONS = {plain_name(name): operation for operation, names in _NAMES.items() for name in names.split()}
 
 
 def operation_of(name: str, arguments: Mapping[str, object]) -> Operation:
     """What a call of this name with these arguments does."""
-    plain = _plain_name(name) if len(name) <= 64 else plain_name(name)
+    plain = plain_name(name)
     if plain in _EDITORS:
         return _editor_operation(arguments)
     found = _OPERATIONS.get(plain, Operation.CALL)
@@ -150,9 +144,6 @@ def operation_of(name: str, arguments: Mapping[str, object]) -> Operation:
     if found is Operation.PLAN and arguments.get("command") == "view":
         return Operation.LOOK_UP_PLAN
     return found
-
-
-_plain_name = lru_cache(maxsize=1024)(plain_name)
 
 
 def _editor_operation(arguments: Mapping[str, object]) -> Operation:

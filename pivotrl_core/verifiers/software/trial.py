@@ -13,7 +13,8 @@ from enum import StrEnum
 
 from pivotrl_core.types import Candidate, Json
 from pivotrl_core.verifiers.effects import Effect, run_script
-from pivotrl_core.verifiers.executions import Scripts, row_of
+from pivotrl_core.verifiers.executions import Scripts
+from pivotrl_core.verifiers.offers import row_of
 from pivotrl_core.verifiers.software.edits import EditError, apply_edit, edited, same_result, static_error
 from pivotrl_core.verifiers.software.steps import Step
 from pivotrl_core.verifiers.workspace import Workspace, make_workspace
