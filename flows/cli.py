@@ -150,6 +150,20 @@ def verify(
 
 
 @app.command()
+def reverify(
+    run: str,
+    rule: Annotated[str, typer.Option(help="functional, exact or nemo-gym (default: the run's own)")] = "",
+    out: Annotated[Path, typer.Option(help="receives a folder for each profile")] = Path("reverified"),
+    settings: Set = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Score stored rollouts again, sampling nothing. Example: pivotrl reverify . --set verifier.text_threshold=0.9."""
+    from flows.reverifying import reverify_text
+    from tasks.settings import find_checkout
+
+    _print(reverify_text(find_checkout(), run, rule, settings or [], out, as_json))
+
+
+@app.command()
 def reproduce(
     name: str, remote: Annotated[str, typer.Option(help="folder or URL of the DVC remote with the data")] = ""
 ) -> None:

@@ -22,7 +22,7 @@ def verify_file(rows: Path, domain: str = "", compat: str = "", out: Path | None
     """Write one JSON line for each line that is not blank; how many of them have no verdict.
 
     Args:
-        rows: JSON a line: pivot rows with a `response`.
+        rows: JSON a line: pivot rows with a `response`; workspaces that they name lie beside the file.
         domain: a key of `DOMAINS`; empty: by what each row carries.
         compat: `nemo-gym`, or empty.
         out: Receives the lines; standard output where there is none.
@@ -38,7 +38,7 @@ def verify_file(rows: Path, domain: str = "", compat: str = "", out: Path | None
     if not rows.is_file():
         raise DataError(f"{rows}: no such file; give a file of JSON lines")
     with rows.open("rb") as source:
-        verdicts = _verdicts(source, DOMAINS.get(domain, ""), compat == COMPAT)
+        verdicts = _verdicts(source, DOMAINS.get(domain, ""), compat == COMPAT, rows.parent)
         if out is None:
             count, without = _write(sys.stdout, verdicts)
         else:
@@ -49,13 +49,13 @@ def verify_file(rows: Path, domain: str = "", compat: str = "", out: Path | None
     return without
 
 
-def _verdicts(source: BinaryIO, domain: str, compat: bool) -> Iterator[dict[str, Json]]:
+def _verdicts(source: BinaryIO, domain: str, compat: bool, workspaces: Path) -> Iterator[dict[str, Json]]:
     for line in _lines(source):
         if line is None:
             yield _no_verdict(f"a line of over {MAX_LINE_BYTES} bytes")
         elif line.strip():
             try:
-                yield verify_row(_decode(line), domain, compat)
+                yield verify_row(_decode(line), domain, compat, workspaces)
             except DataError as error:
                 yield _no_verdict(str(error))
 

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from pivotrl_core.config.base import Probability, Section
 from pivotrl_core.verifiers.comparators import Comparator
+from pivotrl_core.verifiers.nemo_gym.settings import read_settings
 from pivotrl_core.verifiers.settings import CallCredit
 
 ArgumentPath = Annotated[str, Field(min_length=1, max_length=200)]
@@ -34,7 +35,9 @@ class RewardConfig(Section):
 class VerifierConfig(Section):
     """How an action is compared with the expert's."""
 
-    kind: Literal["functional", "exact"] = "functional"
+    kind: Literal["functional", "exact", "nemo-gym"] = Field(
+        "functional", description="nemo-gym: rewards of NeMo Gym's own verifiers, for pools that train there"
+    )
     text_threshold: Probability = Field(0.8, description="similarity from which free-text arguments are equal")
     message_threshold: Probability | None = Field(
         None,
@@ -52,3 +55,11 @@ class VerifierConfig(Section):
         "unordered, ignored",
     )
     reward: RewardConfig = RewardConfig()
+    nemo_gym: dict[str, bool | float | str] = Field(
+        {}, description="settings of kind nemo-gym, under NeMo Gym's own names, such as word_count_similarity_threshold"
+    )
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        read_settings(self.nemo_gym)
+        return self

@@ -39,6 +39,7 @@ from pivotrl_core.verifiers.protocol import Verifier
 log = logging.getLogger(__name__)
 READING_CODE = (
     Path(parsing.__file__).parent,
+    Path(parsing.__file__).parent / "nemo_gym",
     *(Path(str(one.__file__)) for one in (chat, decoding, seeding, thinking, types)),
 )
 """All the code that takes an action from a text and judges it."""
@@ -172,7 +173,7 @@ class Profiler:
     def _stream(self, requests: Sequence[Request]) -> str:
         """Names everything that decides what the samples of these requests are, however many are drawn."""
         sampling = {"temperature": self.sampling.temperature, "max_tokens": self.sampling.max_tokens}
-        verifier = [self.verifier.name, self.verifier.version, _reading_code()]
+        verifier = [self.verifier.name, self.verifier.version, reading_code()]
         read = [[request.id, request.prompt_ids] for request in requests]
         written = str(self.renderer.tool_format)
         policy = [self.policy_digest, self.engine.version]
@@ -309,7 +310,8 @@ def _read_block(path: Path) -> tuple[list[Rollout], TokenCount] | None:
 
 
 @cache
-def _reading_code() -> str:
+def reading_code() -> str:
+    """Digest of `READING_CODE`."""
     return code_digest(*READING_CODE)
 
 

@@ -20,7 +20,7 @@ from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageCont
 from pivotrl_core.stages.engine import engine_kind, samples_elsewhere, server_engine
 from pivotrl_core.stages.models import policy_digest, policy_path
 from pivotrl_core.stages.rules import check_domains, curtailment
-from pivotrl_core.stages.verification import configured_verifier
+from pivotrl_core.stages.verification import configured_verifier, grading_id
 from pivotrl_core.types import Candidate, Split, Verdict, content_id
 from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
@@ -100,7 +100,8 @@ def write_profile_of(
     write_profile(out / "profile.parquet", rows)
     write_report(
         out / "report.json", "profile", _metrics(rows, groups, cost), candidates=len(candidates),
-        kinds=_kinds(candidates), dtype=compute_dtype(context.config.compute), engine=engine_kind(context, stage),
+        kinds=_kinds(candidates), grading=grading_id(context.config),
+        dtype=compute_dtype(context.config.compute), engine=engine_kind(context, stage),
     )  # fmt: skip
     _warn_of_other_format(context, [rollout.verdict for group in groups for rollout in group])
     print(f"blocks: {cost.computed_blocks} computed, {cost.stored_blocks} found stored", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -41,6 +42,7 @@ def select_pool(
     metrics = {
         "select/pool_size": len(pool.rows),
         "select/pool_share": len(pool.rows) / pool.report["profiled"],
+        "select/message_share": _message_share(pool.rows),
         **{f"select/dropped_{reason}": count for reason, count in pool.report["dropped_by_reason"].items()},
     }
     if not pool.report["censored"]:
@@ -50,3 +52,8 @@ def select_pool(
         metrics["select/lambda_diff"] = lambda_diff
     write_report(out / "report.json", "select", metrics, arm=arm, profile=name, **pool.report)
     return pool.rows
+
+
+def _message_share(rows: pd.DataFrame) -> float:
+    """Share of rows at which the expert says something and calls nothing: where no domain judges it, any words pass."""
+    return float(sum("tool_calls" not in json.loads(expert) for expert in rows["expert"]) / len(rows))

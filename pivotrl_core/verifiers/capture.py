@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -83,11 +84,15 @@ def _drain(selector: selectors.BaseSelector) -> None:
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
     """Wait until the deadline; True where the child ended by itself before it (or was already dead)."""
+    if process.poll() is not None:
+        return True
+    # `Popen.wait` with a timeout asks again and again, in steps that become as long as a run takes.
+    descriptor = os.pidfd_open(process.pid)
     try:
-        process.wait(max(0.05, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return False
-    return True
+        ended = bool(select.select([descriptor], [], [], max(0.05, deadline - time.monotonic()))[0])
+    finally:
+        os.close(descriptor)
+    return ended
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -23,17 +23,24 @@ from pathlib import Path
 ROOT = Path("/sys/fs/cgroup")
 MEMORY, PROCESSES = "memory", "processes"
 _PREFIX = "pivotrl-sandbox-"
+_SWAP_1 = ("memory.memsw.limit_in_bytes", "")
+"""Version 1 bounds memory and swap together, here by what bounds memory alone."""
+_SWAP_2 = ("memory.swap.max", "0")
 _REMOVAL_SECONDS = 5.0
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """A group below which groups can be made, and what they bound: file of the limit by kind."""
+    """A group below which groups can be made, and what they bound: file of the limit by kind.
+
+    `swap` is a file and what it gets, so that no memory is had by swapping; not each kernel has one.
+    """
 
     folder: Path
     limits: tuple[tuple[str, str], ...]
-    events: str
+    events: str = ""
+    swap: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,8 @@ def group(memory_bytes: int, processes: int) -> Iterator[Group]:
                     (folder / name).write_text(str(values[kind]), encoding="ascii")
                     enforced.add(kind)
                     events = folder / parent.events if kind == MEMORY else events
+                if parent.swap[0] and (folder / parent.swap[0]).exists():
+                    (folder / parent.swap[0]).write_text(parent.swap[1] or str(memory_bytes), encoding="ascii")
         yield Group(tuple(folders), frozenset(enforced), events)
     finally:
         for folder in folders:
@@ -116,9 +125,9 @@ def find_parents(root: Path, lines: Sequence[str]) -> list[_Parent]:
         below = path.lstrip("/")
         if "memory" in controllers.split(","):
             limits = ((MEMORY, "memory.limit_in_bytes"),)
-            found.append(_Parent(root / "memory" / below, limits, "memory.oom_control"))
+            found.append(_Parent(root / "memory" / below, limits, "memory.oom_control", _SWAP_1))
         elif "pids" in controllers.split(","):
-            found.append(_Parent(root / "pids" / below, ((PROCESSES, "pids.max"),), ""))
+            found.append(_Parent(root / "pids" / below, ((PROCESSES, "pids.max"),)))
         elif not controllers:
             found += _version_2(root / below)
     return found
@@ -132,7 +141,7 @@ def _version_2(folder: Path) -> list[_Parent]:
         return []
     limits = [(MEMORY, "memory.max")] if "memory" in handed else []
     limits += [(PROCESSES, "pids.max")] if "pids" in handed else []
-    return [_Parent(folder, tuple(limits), "memory.events")] if limits else []
+    return [_Parent(folder, tuple(limits), "memory.events", _SWAP_2)] if limits else []
 
 
 def _is_writable(folder: Path) -> bool:

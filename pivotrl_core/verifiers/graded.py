@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import perf_counter
+from typing import Protocol
 
 from pivotrl_core.types import Action, Candidate, Json, Verdict, content_id
 from pivotrl_core.verifiers.protocol import Grader
 from pivotrl_core.verifiers.rewards import RewardRule, Rewards
+
+
+class ByDomain(Protocol):
+    """A verifier that has a graded one for each domain, so that stored components can be scored again."""
+
+    name: str
+    version: str
+
+    def verify(self, candidate: Candidate, action: Action) -> Verdict:
+        """As any verifier does."""
+        ...
+
+    def of(self, domain: str) -> GradedVerifier:
+        """The verifier of one domain."""
+        ...
 
 
 class GradedVerifier:
@@ -23,6 +39,10 @@ class GradedVerifier:
         started = perf_counter()
         components = self.grader.grade(candidate, action)
         return self.score(components, {"grade": perf_counter() - started})
+
+    def of(self, domain: str) -> GradedVerifier:  # noqa: ARG002 - one for all
+        """This one, whatever the domain."""
+        return self
 
     def score(self, components: Mapping[str, Json], timings: Mapping[str, float] | None = None) -> Verdict:
         """The verdict on components that were found now or before."""

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.types import Action, Candidate, Verdict, content_id
+from pivotrl_core.verifiers.code_grader import CodeGrader, CodeSettings
 from pivotrl_core.verifiers.exact import ExactGrader
-from pivotrl_core.verifiers.graded import GradedVerifier
-from pivotrl_core.verifiers.protocol import Grader, Verifier
+from pivotrl_core.verifiers.graded import ByDomain, GradedVerifier
+from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
+from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
+from pivotrl_core.verifiers.protocol import Grader
 from pivotrl_core.verifiers.rewards import RewardRule, Rewards
 from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
+from pivotrl_core.verifiers.terminal import TerminalGrader, TerminalSettings
 from pivotrl_core.verifiers.tool_call import DomainRules, ToolCallGrader
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +28,20 @@ class GraderSettings:
     tool: FunctionalSettings = field(default_factory=FunctionalSettings)
     rules: DomainRules | None = None
     """Of an embedded domain: actions which do the same beyond what schemas can say."""
+    terminal: TerminalSettings = field(default_factory=TerminalSettings)
+    code: CodeSettings = field(default_factory=CodeSettings)
+    workspaces: Path | None = None
+    """The folder that the workspaces of rows lie in; None: terminal commands are not executed."""
+    cache: VerdictCache | None = None
+    """Of what was executed."""
+    nemo_gym: NemoGymSettings = field(default_factory=NemoGymSettings)
 
 
 DEFAULT_DOMAIN = "tool"
 GRADERS: Mapping[str, Callable[[GraderSettings], Grader]] = {
     "tool": lambda settings: ToolCallGrader(settings.tool, settings.rules),
+    "terminal": lambda settings: TerminalGrader(settings.terminal, settings.workspaces, settings.cache),
+    "code": lambda settings: CodeGrader(settings.code, settings.cache),
 }
 """By the candidate's domain; one that is not here is graded as `DEFAULT_DOMAIN`."""
 
@@ -48,13 +63,13 @@ class FunctionalVerifier:
         return self._verifiers.get(domain) or self._verifiers[DEFAULT_DOMAIN]
 
 
-def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Rewards | None = None) -> Verifier:
+def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Rewards | None = None) -> ByDomain:
     """The verifier of a kind.
 
     Args:
-        kind: `functional` or `exact`.
-        settings: of the graders (functional only).
-        rule: how decisions are rewarded.
+        kind: `functional`, `exact` or `nemo-gym`.
+        settings: of the graders.
+        rule: how decisions are rewarded; not those of `nemo-gym`, whose rewards are its own.
 
     Raises:
         ConfigError: no such kind.
@@ -63,4 +78,7 @@ def get_verifier(kind: str, settings: GraderSettings | None = None, rule: Reward
         return FunctionalVerifier(settings or GraderSettings(), rule or RewardRule())
     if kind == VerifierKind.EXACT:
         return GradedVerifier(ExactGrader(), rule)
+    if kind == VerifierKind.NEMO_GYM:
+        grader = NemoGymGrader((settings or GraderSettings()).nemo_gym)
+        return GradedVerifier(grader, RewardRule(partial=True))
     raise ConfigError(f"verifier.kind: no verifier is named {kind!r}; known: {', '.join(VerifierKind)}")

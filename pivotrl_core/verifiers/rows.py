@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 
-from pivotrl_core.errors import DataError
+from pivotrl_core.errors import DataError, SandboxUnavailableError
 from pivotrl_core.trajectories.fields import InvalidRowError, read_tools
 from pivotrl_core.trajectories.nemo_gym import NEMO_ROW, PARAMS, read_expert, read_items
 from pivotrl_core.types import Candidate, Json, Message, canonical_json
 from pivotrl_core.verifiers.nemo_gym.grader import verify_nemo_gym
 from pivotrl_core.verifiers.nemo_gym.rules import ParallelRule
-from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings, read_settings
-from pivotrl_core.verifiers.nemo_gym.tool_calls import ToolCallSettings
+from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings, ToolCallSettings, read_settings
 from pivotrl_core.verifiers.registry import GRADERS, FunctionalVerifier, GraderSettings
 from pivotrl_core.verifiers.responses import Response, read_response
 from pivotrl_core.verifiers.rewards import RewardRule
@@ -41,13 +41,14 @@ def domain_of(row: Mapping[str, Json]) -> str:
     return "software" if any(key in row for key in ("ref_patch", "pivot_tags", "tool_name_match")) else "tool"
 
 
-def verify_row(row: Json, domain: str = "", compat: bool = False) -> dict[str, Json]:
+def verify_row(row: Json, domain: str = "", compat: bool = False, workspaces: Path | None = None) -> dict[str, Json]:
     """The verdict on a row as the fields of an output line: reward, components and reason, category or failure.
 
     Args:
         row: the decoded row.
         domain: one of `DOMAINS`' values; empty: by what the row carries.
         compat: as NeMo Gym's own server says.
+        workspaces: the folder that workspaces of terminal rows lie in, so that commands can be executed.
 
     Raises:
         DataError: the row cannot be judged; the message says why.
@@ -59,8 +60,11 @@ def verify_row(row: Json, domain: str = "", compat: bool = False) -> dict[str, J
     domain = domain or domain_of(row)
     try:
         response = read_response(row["response"])
-        return (_verify_compat if compat else _verify_default)(row, response, domain, _settings(row, domain))
-    except ValueError as error:
+        settings = _settings(row, domain)
+        if compat:
+            return _verify_compat(row, response, domain, settings)
+        return _verify_default(row, response, domain, settings, workspaces)
+    except (ValueError, SandboxUnavailableError) as error:
         raise DataError(str(error)) from error
 
 
@@ -83,24 +87,24 @@ def _verify_compat(
 
 
 def _verify_default(
-    row: Mapping[str, Json], response: Response, domain: str, settings: NemoGymSettings
+    row: Mapping[str, Json], response: Response, domain: str, settings: NemoGymSettings, workspaces: Path | None
 ) -> dict[str, Json]:
     if domain not in GRADERS:
         raise ValueError(f"no verifier for {domain} rows; --compat nemo-gym has one for terminal, software and search")
-    verifier = _verifier(settings, _TEXT_THRESHOLD in canonical_json(row.get("verifier")))
+    verifier = _verifier(settings, _TEXT_THRESHOLD in canonical_json(row.get("verifier")), workspaces)
     verdict = verifier.verify(_candidate(row, domain), response.action(domain in _CALLS_IN_TEXT))
     reason = VerdictReason.ACCEPTED.value if verdict.reward == 1.0 else verdict.reason
     return {"reward": verdict.reward, "components": dict(verdict.components), "reason": reason}
 
 
 @lru_cache(maxsize=64)
-def _verifier(settings: NemoGymSettings, own_threshold: bool) -> FunctionalVerifier:
+def _verifier(settings: NemoGymSettings, own_threshold: bool, workspaces: Path | None) -> FunctionalVerifier:
     """The verifier of settings; without a threshold of the row's own, texts are compared at ours."""
     tool = FunctionalSettings()
     if own_threshold:
         tool = FunctionalSettings(text_threshold=settings.tool.word_count_similarity_threshold)
     rule = ParallelRule(tool.text_threshold, settings.tool) if settings.tool.parallel_tool_call_rewarding else None
-    return FunctionalVerifier(GraderSettings(tool), rule or RewardRule())
+    return FunctionalVerifier(GraderSettings(tool, workspaces=workspaces), rule or RewardRule())
 
 
 def _candidate(row: Mapping[str, Json], domain: str) -> Candidate:

@@ -11,6 +11,7 @@ from pivotrl_core.verifiers.comparators import Comparators
 class VerifierKind(StrEnum):
     FUNCTIONAL = "functional"
     EXACT = "exact"
+    NEMO_GYM = "nemo-gym"
 
 
 class VerdictReason(StrEnum):

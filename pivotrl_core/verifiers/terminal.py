@@ -22,11 +22,11 @@ from typing import Final
 from rapidfuzz.distance import Indel
 
 from pivotrl_core.errors import DataError, SandboxUnavailableError
-from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
 from pivotrl_core.types import Action, Candidate, Json, content_id
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, is_executable, run_script
 from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.shell import MAX_CHARACTERS, normal_form
 from pivotrl_core.verifiers.terminal_action import (
@@ -84,15 +84,7 @@ class TerminalGrader:
         workspaces: Path | None = None,
         cache: VerdictCache | None = None,
     ) -> None:
-        """Rows name their workspaces by paths below the folder `workspaces`; None: nothing is executed.
-
-        Raises:
-            SandboxUnavailableError: something would be executed and there is no sandbox on this machine.
-        """
-        if workspaces is not None and (reason := sandbox.available()) is not None:
-            raise SandboxUnavailableError(
-                f"Workspaces cannot be executed: {reason} Install bubblewrap, or leave the workspaces out."
-            )
+        """Rows name their workspaces by paths below the folder `workspaces`; None: nothing is executed."""
         self.settings = settings or TerminalSettings()
         self.cache = cache
         self.version = f"{RULES_VERSION}-{content_id([asdict(self.settings), workspaces is not None])}"
@@ -100,6 +92,11 @@ class TerminalGrader:
         self._load = functools.lru_cache(_WORKSPACES_KEPT)(load_workspace)
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
+        """What there is to know about commands.
+
+        Raises:
+            SandboxUnavailableError: the row has a workspace and this machine no sandbox, whatever the action is.
+        """
         try:
             workspace = self._workspace(candidate)
         except DataError as error:
@@ -181,8 +178,7 @@ class TerminalGrader:
         return effect
 
     def _workspace(self, candidate: Candidate) -> Workspace | None:
-        row = candidate.metadata.get(NEMO_ROW)
-        named = row.get("workspace") if isinstance(row, Mapping) else candidate.metadata.get("workspace")
+        named = row_field(candidate, "workspace")
         if self._workspaces is None or named is None:
             return None
         path = PurePosixPath(named) if isinstance(named, str) else None
@@ -191,6 +187,10 @@ class TerminalGrader:
         place = (self._workspaces / path).resolve()
         if not place.is_relative_to(self._workspaces.resolve()):
             raise DataError(f"workspace {path}: it is a link that leads out of {self._workspaces}.")
+        if (reason := sandbox.available()) is not None:
+            raise SandboxUnavailableError(
+                f"workspace {path} cannot be executed: {reason} Install bubblewrap, or grade without workspaces."
+            )
         return self._load(place)
 
 

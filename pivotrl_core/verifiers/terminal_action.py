@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, canonical_json
 from pivotrl_core.verifiers.arguments import decode_arguments
+from pivotrl_core.verifiers.row_fields import row_field
 
 MAX_CHARACTERS = 200_000
 _FENCE = re.compile(r"^```(?:bash|sh|shell|console)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -90,9 +90,8 @@ def harness_of(candidate: Candidate) -> Harness:
     Raises:
         UnreadableActionError: the row names one that is not known.
     """
-    row = candidate.metadata.get(NEMO_ROW)
-    metadata = row.get("metadata") if isinstance(row, Mapping) else None
-    named = metadata.get("harness") if isinstance(metadata, Mapping) else candidate.metadata.get("harness")
+    metadata = row_field(candidate, "metadata")
+    named = metadata.get("harness") if isinstance(metadata, Mapping) else row_field(candidate, "harness")
     if named is not None:
         try:
             return Harness(named)

@@ -10,6 +10,7 @@ One per process, started with the first sandbox; a forked child starts its own.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import subprocess
@@ -69,6 +70,13 @@ def _forget_in_child() -> None:
                 watcher.stdin.close()
         watcher.returncode = 0  # not a child of this process: nothing to wait for
     _watchers.clear()
+
+
+@atexit.register
+def _end() -> None:
+    """The end of a pipe that nothing is announced on any more ends the watcher."""
+    for watcher in _watchers.values():
+        watcher.communicate()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

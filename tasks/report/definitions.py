@@ -45,6 +45,12 @@ PROFILE = (
 SELECT = (
     Definition("select/pool_size", "candidates that the rule kept", "count", "at least 8 a step's prompts"),
     Definition("select/pool_share", "pool_size / profiled candidates", "share", "0.1 to 0.4 for pivots"),
+    Definition(
+        "select/message_share",
+        "rows of the pool where the expert's turn is a message / pool_size",
+        "share",
+        "low where nothing judges messages",
+    ),
     Definition("select/pool_mean_reward", "mean of mu over the pool", "share", "below lambda_diff"),
     Definition("select/lambda_diff", "the cut that was used", "share", "-"),
     Definition("select/dropped_<reason>", "candidates not in the pool, by reason", "count", "-"),

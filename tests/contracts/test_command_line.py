@@ -29,7 +29,7 @@ def test_the_command_line_imports_nothing_heavy() -> None:
 
 
 def test_every_command_has_an_example_in_its_help() -> None:
-    listed = "inspect run sweep nightly stage pull graph compare export reproduce serve ui doctor gc bench"
+    listed = "bench inspect run sweep nightly stage pull graph compare export verify reverify reproduce serve ui doctor gc"
     names = listed.split()
     listing = _pivotrl("--help").stdout
     assert all(f"  {name} " in listing for name in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -262,3 +264,25 @@ def test_one_run_sees_nothing_of_the_one_before(marker: str) -> None:
     attack(f"for folder in ('/box', '/tmp', '/dev/shm'): open(folder + '/{marker}', 'w').write('x')")
     result = attack(f"'{marker}'\nimport os\nprint([os.listdir(f) for f in ('/box', '/tmp', '/dev/shm')])")
     assert result.stdout == "[[], [], []]\n"
+
+
+def test_many_at_once_mix_up_nothing(marker: str) -> None:
+    def one(number: int) -> bool:
+        start = make_workspace({"number": Node(NodeKind.FILE, str(number).encode())})
+        result = sandbox.run_in_workspace(["/bin/sh", "-c", f": {marker}; cat number; mv number copy"], start)
+        assert result.tree is not None
+        return (result.stdout, dict(result.tree.nodes)) == (str(number), {"copy": start.tree.nodes["number"]})
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(one, range(24)))
+
+
+def test_a_forked_process_has_a_watcher_of_its_own(marker: str) -> None:
+    def child(code: str) -> None:
+        os._exit(sandbox.run(["/bin/sh", "-c", code], {}).exit_status or 0)
+
+    process = multiprocessing.get_context("fork").Process(target=child, args=(f": {marker}; exit 7",))
+    process.start()
+    process.join(30)
+    assert process.exitcode == 7
+    assert sandbox.run(["true"], {}).exit_status == 0

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pivotrl_core.verifiers import sandbox
+from pivotrl_core.verifiers.effects import difference, run_script
 from pivotrl_core.verifiers.shell import normal_form
 from pivotrl_core.verifiers.shell_options import sorted_options
+from pivotrl_core.verifiers.workspace import Node, NodeKind, make_workspace
 
 SAME = [
     ("ls -la", "ls  -a -l  # all"),
@@ -70,6 +73,15 @@ DIFFERENT = [
 def test_spellings_of_one_command_have_one_form(one: str, other: str) -> None:
     assert normal_form(one) is not None
     assert normal_form(one) == normal_form(other)
+
+
+@pytest.mark.skipif(sandbox.available() is not None, reason=f"no sandbox: {sandbox.available()}")
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_spellings_of_one_command_do_the_same_in_a_real_shell(one: str, other: str) -> None:
+    files = {"f": b"a\nx\nb\n", "src/f": b"foo bar\n", "x/y": b"", "a/b": b""}
+    start = make_workspace({name: Node(NodeKind.FILE, content) for name, content in files.items()})
+    effects = [run_script(text, start, sandbox.Limits()) for text in (one, other)]
+    assert difference(*effects) == ""
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)

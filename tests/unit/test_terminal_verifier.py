@@ -12,6 +12,7 @@ from pivotrl_core.errors import SandboxUnavailableError
 from pivotrl_core.types import Action, Candidate, Json, Message, Role, ToolCall
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.graded import GradedVerifier
+from pivotrl_core.verifiers.rows import verify_row
 from pivotrl_core.verifiers.terminal import TerminalGrader, TerminalSettings
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.volatile import RunTime, without_volatile
@@ -60,7 +61,8 @@ def test_both_harnesses_are_read_with_and_without_being_named(harness: str, writ
     terminus_1("ls\n").replace("true", "1"), terminus_1("ls\n").replace('"timeout_sec": 1', '"timeout_sec": true'),
     terminus_1("ls\n").replace('"explanation": "e", ', ""), terminus_1("ls\n", commands=[["ls"]]),
     terminus_1("ls\n", commands={"keystrokes": "ls\n"}), terminus_1("ls\n", is_task_complete="false"),
-    terminus_1("ls\n")[:-1], "[" * 100_000, terminus_1("x" * 300_000), terminus_1("ls\n").replace("1}", "NaN}"), "\ud800",
+    terminus_1("ls\n")[:-1], "[" * 100_000, terminus_1("x" * 300_000), "\ud800",
+    terminus_1("ls\n").replace("1}", "NaN}"),
 ])  # fmt: skip
 def test_an_answer_that_does_not_keep_to_the_form_is_malformed(answer: str) -> None:
     assert verdict(terminus_1("ls\n"), answer, "terminus_1") == (0.0, "malformed")
@@ -185,6 +187,22 @@ def test_a_workspace_that_leads_out_or_cannot_be_read_is_named_and_nothing_runs(
     assert found.components["executed"] is False
 
 
+@needs_sandbox
+def test_a_row_of_a_file_finds_its_workspace_beside_the_file(rows: Path) -> None:
+    def row(answer: str) -> dict[str, Json]:
+        return {
+            "responses_create_params": {"input": [{"role": "user", "content": "show a.txt"}], "tools": []},
+            "expected_answer": terminus_1("cat a.txt\n"), "metadata": {"harness": "terminus_1"}, "workspace": "ws",
+            "response": terminus_1(answer),
+        }  # fmt: skip
+
+    assert verify_row(row("head -n 2 a.txt\n"), workspaces=rows)["reward"] == 1.0
+    refused = verify_row(row("head -n 1 a.txt\n"), workspaces=rows)
+    assert (refused["reward"], refused["reason"]) == (0.0, "effect_differs")
+    unexecuted = verify_row(row("head -n 2 a.txt\n"))
+    assert (unexecuted["reward"], unexecuted["components"]["executed"]) == (0.0, False)
+
+
 ATTACKS = {
     "fork bomb": "f() { f | f & }; f; while :; do :; done",
     "endless output": "yes",
@@ -237,8 +255,8 @@ def test_what_was_executed_is_not_executed_again(rows: Path, tmp_path: Path, mon
 
 def test_without_a_sandbox_a_grader_that_executes_is_refused(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "available", lambda: "the program bwrap was not found.")
-    with pytest.raises(SandboxUnavailableError, match="Install bubblewrap, or leave the workspaces out"):
-        TerminalGrader(workspaces=rows)
+    with pytest.raises(SandboxUnavailableError, match="Install bubblewrap, or grade without workspaces"):
+        TerminalGrader(workspaces=rows).grade(candidate("ls", "bash", "ws"), Action("ls -a"))
     assert TerminalGrader().grade(candidate("ls", "bash", "ws"), Action("ls -a"))["executed"] is False
 
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pivotrl_core.evaluation.code_execution import run_function, run_program
 from pivotrl_core.evaluation.extraction import code_blocks
 from pivotrl_core.evaluation.protocol import Item, ItemScore
 from pivotrl_core.files import read_jsonl
 from pivotrl_core.types import Json, Message, Role
+from pivotrl_core.verifiers.code_execution import run_function, run_program
 
 _DATA = Path(__file__).with_name("data") / "livecodebench.jsonl"
 _FUNCTION = "Complete this function. Answer with one short code block and nothing else.\n```python\n{starter}\n```"

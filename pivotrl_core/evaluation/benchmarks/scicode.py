@@ -22,11 +22,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pivotrl_core.evaluation.code_execution import close, run_function
 from pivotrl_core.evaluation.extraction import code_blocks
 from pivotrl_core.evaluation.protocol import Item, ItemScore
 from pivotrl_core.files import read_jsonl
 from pivotrl_core.types import Message, Role
+from pivotrl_core.verifiers.code_execution import close, run_function
 
 _DATA = Path(__file__).with_name("data") / "scicode.jsonl"
 _PROMPT = (

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
-from pivotrl_core.trajectories.nemo_gym_writer import candidate_to_nemo_row
-from pivotrl_core.types import Action, Candidate, Json, content_id
+from pivotrl_core.types import Action, Candidate, Json, Message, content_id
 from pivotrl_core.verifiers.nemo_gym.outcome import Outcome
 from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
 from pivotrl_core.verifiers.nemo_gym.software import verify_software
@@ -17,6 +15,8 @@ from pivotrl_core.verifiers.protocol import Decision, printable
 from pivotrl_core.verifiers.responses import Response
 
 UNREADABLE = "row_invalid"
+ROW = "nemo_row"
+"""Where the reader of pivot rows keeps the row, in a candidate's metadata."""
 
 
 def verify_nemo_gym(row: Mapping[str, Json], response: Response, domain: str, settings: NemoGymSettings) -> Outcome:
@@ -50,11 +50,8 @@ class NemoGymGrader:
         self.version = f"1-{content_id(asdict(self.settings))}"
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
-        row = candidate.metadata.get(NEMO_ROW)
-        if not isinstance(row, Mapping):
-            row = candidate_to_nemo_row(candidate)
         try:
-            outcome = verify_nemo_gym(row, _response(action), candidate.domain, self.settings)
+            outcome = verify_nemo_gym(_row(candidate), _response(action), candidate.domain, self.settings)
         except ValueError as error:
             return {"reward": 0.0, "category": UNREADABLE, "error": printable(str(error))}
         return {"reward": outcome.reward, "category": str(outcome.name), **outcome.details}
@@ -62,6 +59,24 @@ class NemoGymGrader:
     def decide(self, components: Mapping[str, Json]) -> Decision:
         reward = float(components["reward"])
         return Decision(reward == 1.0, str(components["category"]), reward)
+
+
+def _row(candidate: Candidate) -> Mapping[str, Json]:
+    """The row that a candidate came from, or as much of one as a server compares with."""
+    row = candidate.metadata.get(ROW)
+    if isinstance(row, Mapping):
+        return row
+    if candidate.domain == "terminal":
+        harness = {"harness": candidate.metadata.get("harness")}
+        return {"expected_answer": candidate.expert.content, "metadata": harness}
+    return {"expected_action": _expected_action(candidate.expert)}
+
+
+def _expected_action(expert: Message) -> dict[str, Json]:
+    calls = [{"type": "function_call", "name": one.name, "arguments": one.arguments} for one in expert.tool_calls]
+    if not calls:
+        return {"type": "message", "content": expert.content}
+    return calls[0] if len(calls) == 1 else {"type": "function_call_batch", "calls": calls}
 
 
 def _response(action: Action) -> Response:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pivotrl_core.types import Json
-from pivotrl_core.verifiers.nemo_gym.tool_calls import ToolCallSettings
+from pivotrl_core.verifiers.nemo_gym.settings import ToolCallSettings
 from pivotrl_core.verifiers.protocol import Decision
 
 

@@ -4,12 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from typing import Any
 
 from pivotrl_core.types import Json
-from pivotrl_core.verifiers.nemo_gym.software import Mode, SoftwareSettings
-from pivotrl_core.verifiers.nemo_gym.terminal import TerminalSettings
-from pivotrl_core.verifiers.nemo_gym.tool_calls import RewardMode, ToolCallSettings
+
+
+class RewardMode(StrEnum):
+    BINARY_STRICT = "binary_strict"
+    FRACTIONAL = "fractional"
+    F1 = "f1"
+
+
+class Mode(StrEnum):
+    BINARY = "binary"
+    CONTINUOUS = "continuous"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallSettings:
+    """Settings under the server's own names; without its configuration files the threshold is that of most of them."""
+
+    word_count_similarity_threshold: float = 0.1
+    floating_point_comparison_threshold: float = 1e-6
+    parallel_tool_call_rewarding: bool = False
+    allow_subset: bool = False
+    allow_superset: bool = False
+    parallel_tool_call_reward_mode: RewardMode = RewardMode.BINARY_STRICT
+
+    def parallel_reward(self, matched: int, expected: int, actual: int) -> float | None:
+        """The reward of `matched` calls of so many expected and actual ones; None: the counts are not admitted."""
+        if not self.parallel_tool_call_rewarding:
+            return float(matched == expected)
+        if (actual < expected and not self.allow_subset) or (actual > expected and not self.allow_superset):
+            return None
+        if self.parallel_tool_call_reward_mode is RewardMode.F1:
+            return 2 * matched / (expected + actual)
+        required = min(expected, actual) if self.allow_subset else expected
+        if self.parallel_tool_call_reward_mode is RewardMode.FRACTIONAL:
+            return matched / required
+        return float(matched == required)
+
+
+@dataclass(frozen=True, slots=True)
+class SoftwareSettings:
+    """Settings under the server's own names."""
+
+    reward_mode: Mode = Mode.BINARY
+    enable_target_match: bool = True
+    enable_argument_similarity: bool = True
+    similarity_threshold: float = 0.4
+    similarity_full_credit: float = 0.8
+    enable_diff_size_shaping: bool = True
+    diff_size_alpha: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalSettings:
+    """Settings under the server's own names. `threshold` is for rows that have none of their own."""
+
+    enable_string_similarity: bool = True
+    string_similarity_threshold: float = 0.9
+    threshold: float | None = None
+
 
 _SECTION = "tool_call_comparator_config"
 """Where the server's configuration file has the settings of tool calls."""

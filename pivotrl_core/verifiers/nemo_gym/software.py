@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.nemo_gym.outcome import Outcome
+from pivotrl_core.verifiers.nemo_gym.settings import Mode, SoftwareSettings
 from pivotrl_core.verifiers.nemo_gym.tool_names import UNKNOWN, category_of
 from pivotrl_core.verifiers.responses import Response
 
@@ -36,24 +37,6 @@ class Failure(StrEnum):
     TARGET_MISMATCH = "target_mismatch"
     SIMILARITY_BELOW_THRESHOLD = "similarity_below_threshold"
     UNKNOWN_ERROR = "unknown_error"
-
-
-class Mode(StrEnum):
-    BINARY = "binary"
-    CONTINUOUS = "continuous"
-
-
-@dataclass(frozen=True, slots=True)
-class SoftwareSettings:
-    """Settings under the server's own names."""
-
-    reward_mode: Mode = Mode.BINARY
-    enable_target_match: bool = True
-    enable_argument_similarity: bool = True
-    similarity_threshold: float = 0.4
-    similarity_full_credit: float = 0.8
-    enable_diff_size_shaping: bool = True
-    diff_size_alpha: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)

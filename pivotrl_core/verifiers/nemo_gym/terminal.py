@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
 
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.nemo_gym.outcome import Outcome
+from pivotrl_core.verifiers.nemo_gym.settings import TerminalSettings
 from pivotrl_core.verifiers.responses import Response
 
 _THINKING_END = "</think>"
@@ -27,15 +27,6 @@ class Failure(StrEnum):
     SCHEMA_CHECK_FAILED = "schema_check_failed"
     TASK_COMPLETE_CHECK_FAILED = "task_complete_check_failed"
     STRING_SIMILARITY_BELOW_THRESHOLD = "string_similarity_below_threshold"
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalSettings:
-    """Settings under the server's own names. `threshold` is for rows that have none of their own."""
-
-    enable_string_similarity: bool = True
-    string_similarity_threshold: float = 0.9
-    threshold: float | None = None
 
 
 _TEXT, _NUMBER, _YES_NO, _LIST = "text", "number", "yes or no", "list"

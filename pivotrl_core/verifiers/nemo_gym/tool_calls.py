@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from pivotrl_core.types import Json, ToolCall
 from pivotrl_core.verifiers.matching import matched_rows
 from pivotrl_core.verifiers.nemo_gym.outcome import Outcome
+from pivotrl_core.verifiers.nemo_gym.settings import ToolCallSettings
 from pivotrl_core.verifiers.responses import Response
 
 
@@ -35,37 +35,6 @@ class Category(StrEnum):
     EXPECTED_TOOL_CALL = "EXPECTED_TOOL_CALL"
     LENGTH = "FUNCTION_CALL_BATCH_LENGTH_DIFFERENT"
     EXPECTED_TOOL_CALL_BATCH = "EXPECTED_TOOL_CALL_BATCH"
-
-
-class RewardMode(StrEnum):
-    BINARY_STRICT = "binary_strict"
-    FRACTIONAL = "fractional"
-    F1 = "f1"
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallSettings:
-    """Settings under the server's own names; without its configuration files the threshold is that of most of them."""
-
-    word_count_similarity_threshold: float = 0.1
-    floating_point_comparison_threshold: float = 1e-6
-    parallel_tool_call_rewarding: bool = False
-    allow_subset: bool = False
-    allow_superset: bool = False
-    parallel_tool_call_reward_mode: RewardMode = RewardMode.BINARY_STRICT
-
-    def parallel_reward(self, matched: int, expected: int, actual: int) -> float | None:
-        """The reward of `matched` calls of so many expected and actual ones; None: the counts are not admitted."""
-        if not self.parallel_tool_call_rewarding:
-            return float(matched == expected)
-        if (actual < expected and not self.allow_subset) or (actual > expected and not self.allow_superset):
-            return None
-        if self.parallel_tool_call_reward_mode is RewardMode.F1:
-            return 2 * matched / (expected + actual)
-        required = min(expected, actual) if self.allow_subset else expected
-        if self.parallel_tool_call_reward_mode is RewardMode.FRACTIONAL:
-            return matched / required
-        return float(matched == required)
 
 
 def verify_tool_call(row: Mapping[str, Json], response: Response, settings: ToolCallSettings) -> Outcome:

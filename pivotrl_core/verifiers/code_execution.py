@@ -31,18 +31,21 @@ class _NoResult:
 NO_RESULT: Final = _NoResult()
 
 
-def run_function(code: str, function: str, arguments: Sequence[Sequence[Json]]) -> list[Json]:
+def run_function(
+    code: str, function: str, arguments: Sequence[Sequence[Json]], limits: sandbox.Limits = _LIMITS
+) -> list[Json]:
     """Call `function` of `code` once per argument list; results are as JSON gives them (tuples come back as lists).
 
     Raises:
         SandboxUnavailableError: there is no sandbox on this machine; code is never run without one.
     """
-    return _run(code, {"kind": "function", "function": function, "inputs": [list(row) for row in arguments]})
+    job = {"kind": "function", "function": function, "inputs": [list(row) for row in arguments]}
+    return _run(code, job, limits)
 
 
-def run_program(code: str, inputs: Sequence[str]) -> list[Json]:
+def run_program(code: str, inputs: Sequence[str], limits: sandbox.Limits = _LIMITS) -> list[Json]:
     """Run `code` as a program once per input text; results are what it printed (first 4 KiB). Raises as above."""
-    return _run(code, {"kind": "program", "inputs": list(inputs), "seconds": _SECONDS_PER_TEST})
+    return _run(code, {"kind": "program", "inputs": list(inputs), "seconds": _SECONDS_PER_TEST}, limits)
 
 
 def close(value: Json, expected: Json, relative: float = 1e-5, absolute: float = 1e-8) -> bool:
@@ -56,14 +59,14 @@ def close(value: Json, expected: Json, relative: float = 1e-5, absolute: float =
         return False
 
 
-def _run(code: str, job: dict[str, Json]) -> list[Json]:
+def _run(code: str, job: dict[str, Json], limits: sandbox.Limits) -> list[Json]:
     results: list[Json] = [NO_RESULT] * len(job["inputs"])
     files: dict[str, str | bytes] = {
         "driver.py": _DRIVER.read_bytes(),
         "solution.py": code.encode("utf-8", "replace"),
         "job.json": json.dumps(job),
     }
-    output = sandbox.run_python(files, "driver.py", _LIMITS).stdout
+    output = sandbox.run_python(files, "driver.py", limits).stdout
     for line in output.splitlines():
         row = _result_line(line)
         if row is not None and row[0] < len(results):

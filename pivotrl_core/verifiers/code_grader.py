@@ -1,0 +1,181 @@
+"""Code: does this program do what the expert's does? Static first, then tests in the sandbox.
+
+In this order: can it be parsed; is it the expert's program but for white space, comments and docstrings (accepted, not
+run); do constants have the types that are stated; does it reach for resources that the expert's does not; does it pass
+the row's tests (`code_tests.py`); does it agree with the expert's at the boundary cases. Right outputs never enter the
+sandbox. A row without tests cannot accept anything but the expert's own program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from pivotrl_core.types import Action, Candidate, Json, Message, content_id
+from pivotrl_core.verifiers.arguments import decode_arguments
+from pivotrl_core.verifiers.code_execution import NO_RESULT, close, run_function, run_program
+from pivotrl_core.verifiers.code_static import parse, resources, same_tree, wrong_types
+from pivotrl_core.verifiers.code_tests import CodeTests, boundary_inputs, read_tests
+from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.row_fields import row_field
+from pivotrl_core.verifiers.sandbox import Limits
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
+
+RULES_VERSION: Final = "1"
+_FENCE = re.compile(r"^```(?:python3?|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_ARGUMENTS = ("code", "source", "program", "content")
+
+
+class CodeReason(StrEnum):
+    ACCEPTED = "accepted"
+    MALFORMED = "malformed"
+    EXPECTED_UNREADABLE = "expected_unreadable"
+    TYPES_DIFFER = "types_differ"
+    FORBIDDEN_RESOURCE = "forbidden_resource"
+    UNTESTED = "untested"
+    TESTS_FAILED = "tests_failed"
+    BOUNDARY_DIFFERS = "boundary_differs"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSettings:
+    """How code is compared. `boundary` says whether boundary cases decide, or are components only."""
+
+    boundary: bool = True
+    limits: Limits = field(
+        default_factory=lambda: Limits(wall_seconds=5.0, cpu_seconds=5, memory_bytes=256 * 2**20, processes=8)
+    )
+
+
+class CodeGrader:
+    """Grades Python programs and functions."""
+
+    name = "code"
+
+    def __init__(self, settings: CodeSettings | None = None, cache: VerdictCache | None = None) -> None:
+        self.settings = settings or CodeSettings()
+        self.cache = cache
+        self.version = f"{RULES_VERSION}-{content_id(asdict(self.settings))}"
+
+    def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
+        """What there is to know about a program.
+
+        Raises:
+            SandboxUnavailableError: there is something to run and no sandbox on this machine, whatever the action is.
+        """
+        key = self.cache and self.cache.key(candidate, action, self.version)
+        if self.cache is None or not key:
+            return self._grade(candidate, action)
+        components = self.cache.get(key)
+        if components is None:
+            components = self._grade(candidate, action)
+            if components["executed"]:
+                self.cache.put(key, components)
+        return dict(components)
+
+    def decide(self, components: Mapping[str, Json]) -> Decision:
+        reason = self._reason(components)
+        accepted = reason is CodeReason.ACCEPTED
+        tests = components.get("tests", 0)
+        return Decision(accepted, str(reason), 1.0 if accepted else components["passed"] / tests if tests else 0.0)
+
+    def _reason(self, found: Mapping[str, Json]) -> CodeReason:
+        if found.get("expected") == "unreadable":
+            return CodeReason.EXPECTED_UNREADABLE
+        if not found["parsed"]:
+            return CodeReason.MALFORMED
+        if found["equal"]:
+            return CodeReason.ACCEPTED
+        if found["wrong_types"]:
+            return CodeReason.TYPES_DIFFER
+        if found["forbidden"]:
+            return CodeReason.FORBIDDEN_RESOURCE
+        if not found["executed"]:
+            return CodeReason.UNTESTED
+        if found["passed"] < found["tests"]:
+            return CodeReason.TESTS_FAILED
+        agrees = found["boundary_agreed"] == found["boundary_cases"]
+        return CodeReason.ACCEPTED if agrees or not self.settings.boundary else CodeReason.BOUNDARY_DIFFERS
+
+    def _grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
+        code = _code(action)
+        tree = parse(code) if code.strip() else "no code"
+        if isinstance(tree, str):
+            return {"parsed": False, "executed": False, "error": printable(tree)}
+        expected_code = _code(candidate.expert)
+        expected = parse(expected_code)
+        try:
+            tests = read_tests(row_field(candidate, "tests"))
+        except ValueError as error:
+            expected, tests = str(error), None
+        if isinstance(expected, str):
+            return {"parsed": True, "expected": "unreadable", "executed": False, "error": printable(expected)}
+        components: dict[str, Json] = {
+            "parsed": True,
+            "executed": False,
+            "equal": same_tree(expected, tree),
+            "wrong_types": [printable(one) for one in wrong_types(tree)[:8]],
+            "forbidden": [printable(one) for one in sorted(resources(tree) - resources(expected))[:8]],
+        }
+        if tests is None or components["equal"] or components["wrong_types"] or components["forbidden"]:
+            return components
+        return components | self._execute(candidate, expected_code, code, tests)
+
+    def _execute(self, candidate: Candidate, expected: str, actual: str, tests: CodeTests) -> dict[str, Json]:
+        edges = boundary_inputs(tests)
+        right = self._expert_results(candidate, expected, tests, edges)
+        results = self._results(actual, tests, [*tests.inputs, *edges])
+        given = results[: len(tests.inputs)]
+        passed = sum(_equal(one, other) for one, other in zip(tests.outputs, given, strict=True))
+        cases = [(one[0], other) for one, other in zip(right, results[len(tests.inputs) :], strict=True) if one]
+        return {
+            "executed": True,
+            "tests": len(tests.inputs),
+            "passed": passed,
+            "boundary_cases": len(cases),
+            "boundary_agreed": sum(_equal(one, other) for one, other in cases),
+        }
+
+    def _expert_results(
+        self, candidate: Candidate, code: str, tests: CodeTests, edges: Sequence[Sequence[Json]]
+    ) -> list[list[Json]]:
+        """[result] of the expert's code at each boundary case, [] where it has none; found once."""
+        if not edges:
+            return []
+        key = self.cache and self.cache.key(candidate, None, self.version)
+        stored: Json = self.cache.get(key) if self.cache is not None and key else None
+        if stored is None:
+            stored = [[] if one is NO_RESULT else [one] for one in self._results(code, tests, edges)]
+            if self.cache is not None and key:
+                self.cache.put(key, stored)
+        return list(stored)
+
+    def _results(self, code: str, tests: CodeTests, inputs: Sequence[Json]) -> list[Json]:
+        if tests.function:
+            return run_function(code, tests.function, inputs, self.settings.limits)
+        return run_program(code, inputs, self.settings.limits)
+
+
+def _equal(right: Json, given: Json) -> bool:
+    """Texts but for white space that ends lines, numbers and lists of them to a relative 1e-5, the rest exactly."""
+    if isinstance(right, str) and isinstance(given, str):
+        return [line.rstrip() for line in right.rstrip().splitlines()] == [
+            line.rstrip() for line in given.rstrip().splitlines()
+        ]
+    if isinstance(right, list) and isinstance(given, list):
+        return len(right) == len(given) and all(_equal(one, other) for one, other in zip(right, given, strict=True))
+    return given is not NO_RESULT and isinstance(right, bool) == isinstance(given, bool) and close(given, right)
+
+
+def _code(turn: Action | Message) -> str:
+    """The program of a turn: an argument of its only call, its last block of Python, or all of its text."""
+    if len(turn.tool_calls) == 1:
+        value = decode_arguments(turn.tool_calls[0].arguments).value
+        return next((value[name] for name in _ARGUMENTS if isinstance(value.get(name), str)), "")
+    text = (turn.text or turn.content) if isinstance(turn, Action) else turn.content
+    answer = text.rpartition("</think>")[2]
+    blocks = _FENCE.findall(answer)
+    return str(blocks[-1]) if blocks else answer

@@ -1,0 +1,32 @@
+"""Outputs of recorded runs, read out of DVC's cache by the hashes that their dvc.lock names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pivotrl_core.errors import DataError
+
+
+def link_output(cache: Path, md5: str, out: Path) -> None:
+    """Make the folder `out` of links to a cached folder's files.
+
+    Args:
+        cache: DVC's cache.
+        md5: of the folder, as dvc.lock has it (it ends in `.dir`).
+        out: a folder that is not there yet.
+
+    Raises:
+        DataError: the cache lacks some of it.
+    """
+    for entry in json.loads(_cached(cache, md5).read_text(encoding="utf-8")):
+        link = out / entry["relpath"]
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(_cached(cache, entry["md5"]))
+
+
+def _cached(cache: Path, md5: str) -> Path:
+    path = cache / "files" / "md5" / md5[:2] / md5[2:]
+    if not path.is_file():
+        raise DataError(f"{path}: not in DVC's cache; bring the run's data with `dvc fetch`, or from its remote")
+    return path
