@@ -17,10 +17,12 @@ def link_output(cache: Path, md5: str, out: Path) -> None:
         out: a folder that is not there yet.
 
     Raises:
-        DataError: the cache lacks some of it.
+        DataError: the cache lacks some of it, or it names files outside of itself.
     """
     for entry in json.loads(_cached(cache, md5).read_text(encoding="utf-8")):
         link = out / entry["relpath"]
+        if ".." in link.parts or not link.is_relative_to(out):  # a record may come from elsewhere
+            raise DataError(f"{entry['relpath']}: the record names a file outside of its folder; do not trust it")
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(_cached(cache, entry["md5"]))
 

@@ -48,4 +48,4 @@ class GradedVerifier:
         """The verdict on components that were found now or before."""
         decision = self.grader.decide(components)
         reward = self.rule.reward(decision, components)
-        return Verdict(reward, decision.reason, components, timings or {}, self.version)
+        return Verdict(reward, str(decision.reason), components, timings or {}, self.version)

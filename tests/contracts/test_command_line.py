@@ -29,8 +29,8 @@ def test_the_command_line_imports_nothing_heavy() -> None:
 
 
 def test_every_command_has_an_example_in_its_help() -> None:
-    listed = "bench inspect run sweep nightly stage pull graph compare export verify reverify reproduce serve ui doctor gc"
-    names = listed.split()
+    listed = "inspect run sweep nightly stage pull graph compare export verify reverify reproduce serve ui doctor gc"
+    names = [*listed.split(), "bench"]
     listing = _pivotrl("--help").stdout
     assert all(f"  {name} " in listing for name in names)
     from typer.main import get_command

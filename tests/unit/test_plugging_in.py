@@ -1,4 +1,4 @@
-"""The examples of docs/plugging-in.md: an environment, a verifier and a reader of one's own, at work in the library."""
+"""The examples of docs/plugging-in.md: an environment, a grader and a reader of one's own, at work in the library."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.fields import read_list, read_object, reject
 from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.trajectories.protocol import TrajectoryReader
-from pivotrl_core.types import Action, Candidate, Json, Message, Role, Split, Tool, ToolCall, Trajectory, Verdict
+from pivotrl_core.types import Action, Candidate, Json, Message, Role, Split, Tool, ToolCall, Trajectory
+from pivotrl_core.verifiers import registry as graders
 from pivotrl_core.verifiers.arguments import decode_arguments
-from pivotrl_core.verifiers.protocol import Verifier
+from pivotrl_core.verifiers.protocol import Decision, Grader, printable
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import VerdictReason
 
@@ -107,22 +108,27 @@ class LampDomain:
 # end
 
 
-# example: verifier
-class ShellVerifier:
-    """Reward 1 for a message that is the expert's command, however it is quoted and spaced."""
+# example: grader
+class ShellGrader:
+    """Accepts a message that is the expert's command, however it is quoted and spaced."""
 
     name = "shell"
     version = "1"
 
-    def verify(self, candidate: Candidate, action: Action) -> Verdict:
+    def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         if action.error:
-            return Verdict(0.0, VerdictReason.MALFORMED)
-        if action.tool_calls:
-            return Verdict(0.0, VerdictReason.MESSAGE_EXPECTED)
-        words = _words(action.content)
-        equal = words is not None and words == _words(candidate.expert.content)
-        reason = VerdictReason.ACCEPTED if equal else VerdictReason.MESSAGE_DIFFERS
-        return Verdict(float(equal), str(reason), {"parsed": words is not None})
+            return {"parsed": False, "error": printable(action.error)}
+        words = None if action.tool_calls else _words(action.content)
+        same = words is not None and words == _words(candidate.expert.content)
+        return {"parsed": True, "decision": "call" if action.tool_calls else "message", "equal": same}
+
+    def decide(self, components: Mapping[str, Json]) -> Decision:
+        if not components["parsed"]:
+            return Decision(False, VerdictReason.MALFORMED, 0.0)
+        if components["decision"] == "call":
+            return Decision(False, VerdictReason.MESSAGE_EXPECTED, 0.0)
+        same = bool(components["equal"])
+        return Decision(same, VerdictReason.ACCEPTED if same else VerdictReason.MESSAGE_DIFFERS, float(same))
 
 
 def _words(command: str) -> list[str] | None:
@@ -210,9 +216,12 @@ def test_an_episode_goes_on_from_a_snapshot_and_is_scored_by_its_final_state() -
         (Action(tool_calls=(ToolCall("grep", "{}"),)), 0.0, "message_expected"),
     ],
 )
-def test_a_verifier_of_ones_own_gives_verdicts_and_never_raises(action: Action, reward: float, reason: str) -> None:
-    candidate = Candidate((), (), Message(Role.ASSISTANT, 'grep -n "a b" notes.txt'), "t", 0)
-    verdict = ShellVerifier().verify(candidate, action)
+def test_a_grader_of_ones_own_gives_verdicts_and_never_raises(
+    action: Action, reward: float, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graders, "GRADERS", {**graders.GRADERS, "shell": lambda settings: ShellGrader()})
+    candidate = Candidate((), (), Message(Role.ASSISTANT, 'grep -n "a b" notes.txt'), "t", 0, domain="shell")
+    verdict = get_verifier("functional").verify(candidate, action)
     assert (verdict.reward, verdict.reason) == (reward, reason)
 
 
@@ -233,7 +242,7 @@ def test_a_reader_of_ones_own_reads_rows_and_names_what_is_wrong(
 def test_the_examples_fit_the_protocols() -> None:
     environment: Environment = LampEnvironment()
     domain: ExpertDomain = LampDomain()
-    verifier: Verifier = ShellVerifier()
+    grader: Grader = ShellGrader()
     reader: TrajectoryReader = ShareGPTReader()
-    names = {domain.name, verifier.name, reader.name}
+    names = {domain.name, grader.name, reader.name}
     assert (len(environment.tools), names) == (1, {"lamps", "shell", "sharegpt"})

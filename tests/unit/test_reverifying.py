@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -109,15 +111,45 @@ def test_what_cannot_be_done_is_named(run: Path, tmp_path: Path) -> None:
         reverify(run)
 
 
-def test_outputs_of_a_record_are_found_in_the_cache(tmp_path: Path) -> None:
-    def cached(md5: str, text: str) -> None:
-        path = tmp_path / "files" / "md5" / md5[:2] / md5[2:]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+def git(root: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *identity, "-C", str(root), *arguments], check=True, capture_output=True)
 
-    cached("aa1.dir", json.dumps([{"md5": "bb2", "relpath": "deep/file.txt"}]))
-    cached("bb2", "content")
-    link_output(tmp_path, "aa1.dir", tmp_path / "out")
-    assert (tmp_path / "out/deep/file.txt").read_text() == "content"
+
+def cached(cache: Path, content: bytes, suffix: str = "") -> str:
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest() + suffix
+    path = cache / "files" / "md5" / md5[:2] / md5[2:]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return md5
+
+
+def test_a_recorded_run_is_read_from_git_and_the_cache(run: Path) -> None:
+    outs = []
+    for name in ("data/profiles/base", "models/base"):
+        files = [
+            {"md5": cached(run / ".dvc/cache", path.read_bytes()), "relpath": path.name}
+            for path in (run / name).iterdir()
+        ]
+        listing = cached(run / ".dvc/cache", json.dumps(files).encode(), ".dir")
+        outs.append({"path": name, "md5": listing})
+    (run / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": {"all": {"cmd": "run", "outs": outs}}}))
+    (run / "run.json").write_text(json.dumps({"run_id": "night", "commit": "0"}))
+    git(run, "init", "--quiet")
+    git(run, "add", "params.yaml", "dvc.lock", "run.json")
+    git(run, "commit", "--quiet", "--message", "night")
+    git(run, "update-ref", "refs/pivotrl/runs/night", "HEAD")
+    (run / "data").rename(run / "elsewhere")
+    (found,) = json.loads(reverify_text(run, "night", "exact", [], run.parent / "out", as_json=True))
+    assert (found["profile"], found["graded_again"], found["mean_reward_after"]) == ("base", 4, 0.25)
+    text = reverify_text(run, "night", "", ["verifier.text_threshold=0.99"], run.parent / "out", as_json=False)
+    assert "base: 4 rollouts, 0 graded again, 1 rewards changed" in text
+
+
+def test_a_record_that_is_not_whole_or_not_to_be_trusted_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="dvc fetch"):
-        link_output(tmp_path, "cc3.dir", tmp_path / "other")
+        link_output(tmp_path, "cc3.dir", tmp_path / "out")
+    for name in ("../escaped", "/etc/escaped"):
+        listing = cached(tmp_path, json.dumps([{"md5": cached(tmp_path, b"x"), "relpath": name}]).encode(), ".dir")
+        with pytest.raises(DataError, match="do not trust it"):
+            link_output(tmp_path, listing, tmp_path / "out")

@@ -176,6 +176,7 @@ def test_a_configuration_sets_comparators_and_rewards_and_its_faults_are_named()
     for verifier_section, fault in (
         ({"comparators": {"note": {"text": "nearly"}}}, "verifier.comparators.note.text"),
         ({"reward": {"failure": 1.0}}, "malformed <= failure < success"),
+        ({"kind": "nemo-gym", "nemo_gym": {"word_count": 1}}, "verifier.word_count: no such setting"),
         ({"reward": {"success": 0.9}}, "profile.success_threshold"),
     ):
         with pytest.raises(ConfigError, match=fault):
