@@ -14,7 +14,7 @@ from pivotrl_core.errors import DataError, SandboxUnavailableError
 from pivotrl_core.types import Candidate, Json
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, run_script
-from pivotrl_core.verifiers.offers import row_of
+from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import Workspace, load_workspace
@@ -36,7 +36,7 @@ class RowWorkspaces:
             DataError: the row names a place outside of the folder, or one that cannot be read.
             SandboxUnavailableError: there is one, and this machine has no sandbox.
         """
-        named = None if self.folder is None else row_of(candidate).get("workspace")
+        named = None if self.folder is None else row_field(candidate, "workspace")
         if self.folder is None or named is None:
             return None
         path = PurePosixPath(named) if isinstance(named, str) else None

@@ -1,11 +1,10 @@
-"""What a row says about its tools and itself: schemas, which names can be called, fields beside the action."""
+"""What a row says about its tools: their schemas, and which of them can be called."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
-from pivotrl_core.types import Candidate, Json, Tool
+from pivotrl_core.types import Candidate, Tool
 from pivotrl_core.verifiers.schema import Schema
 
 
@@ -22,9 +21,3 @@ def offered_names(candidate: Candidate) -> frozenset[str]:
     """
     names = frozenset(tool.name for tool in candidate.tools)
     return names if all(call.name in names for call in candidate.expert.tool_calls) else frozenset()
-
-
-def row_of(candidate: Candidate) -> Mapping[str, Json]:
-    """The row that a candidate was read from, or what is known about its trajectory."""
-    row = candidate.metadata.get(NEMO_ROW)
-    return row if isinstance(row, Mapping) else candidate.metadata

@@ -17,8 +17,9 @@ from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
 from pivotrl_core.verifiers.held import Held
 from pivotrl_core.verifiers.matching import complete_score, matching_steps
-from pivotrl_core.verifiers.offers import offered_names, row_of, schema_of
+from pivotrl_core.verifiers.offers import offered_names, schema_of
 from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.schema import Schema
 from pivotrl_core.verifiers.search.answers import marked_answer, plain_answer
 from pivotrl_core.verifiers.search.index import DocumentIndex, result_overlap
@@ -269,7 +270,7 @@ def _accepted_answers(candidate: Candidate) -> list[str]:
 
 def _row_answers(candidate: Candidate) -> list[str]:
     """Other spellings of the right answer that the row names (`answers`)."""
-    named = row_of(candidate).get("answers")
+    named = row_field(candidate, "answers")
     return [one for one in named[:64] if isinstance(one, str)] if isinstance(named, list) else []
 
 

@@ -8,13 +8,13 @@ which ends the test program early does not pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 
 from pivotrl_core.types import Candidate, Json
 from pivotrl_core.verifiers.effects import Effect, run_script
 from pivotrl_core.verifiers.executions import Scripts
-from pivotrl_core.verifiers.offers import row_of
+from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.software.edits import EditError, apply_edit, edited, same_result, static_error
 from pivotrl_core.verifiers.software.steps import Step
 from pivotrl_core.verifiers.workspace import Workspace, make_workspace
@@ -50,7 +50,7 @@ def try_edit(
     error_of_check = static_error(other, text)
     if error_of_check or place != other:
         return {**components, "static": error_of_check} if error_of_check else components
-    commands = _commands(row_of(candidate), place)
+    commands = _commands(row_field(candidate, "tests"), place)
     if not commands:
         return {**components, "tests": Tests.NONE.value}
     script = "\n".join(f"( {command}\n) || exit 1" for command in commands)
@@ -58,9 +58,8 @@ def try_edit(
     return {**components, "executed": True, "tests": ended.value, "same_effect": ended is Tests.PASSED}
 
 
-def _commands(row: Mapping[str, Json], place: str) -> list[str]:
+def _commands(named: Json, place: str) -> list[str]:
     """The test commands of a row; none where they name the edited file, whose author would mark his own work."""
-    named = row.get("tests")
     commands = [named] if isinstance(named, str) else named if isinstance(named, list) else []
     texts = [command for command in commands if isinstance(command, str) and command.strip() and "\0" not in command]
     name = place.rpartition("/")[2]
