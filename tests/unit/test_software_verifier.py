@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from pivotrl_core.config.loading import parse_config
+from pivotrl_core.stages.verification import configured_verifier, grading_id
 from pivotrl_core.trajectories.nemo_gym import NemoGymReader
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.protocol import Decision
+from pivotrl_core.verifiers.rows import verify_row
 from pivotrl_core.verifiers.settings import SoftwareSettings
 from pivotrl_core.verifiers.software.comparison import program, text_similarity
 from pivotrl_core.verifiers.software.grader import SoftwareGrader
@@ -155,6 +158,8 @@ DIFFERENT: list[tuple[Call, Call, str]] = [
     (run("ls"), (BASH, {}), "target_differs"),
     (run("ls"), run("  "), "target_differs"),
     (run("y"), run("y", is_input="true"), "arguments_differ"),
+    (("TodoWrite", {"todos": ["look", "mend"]}), ("TodoWrite", {"todos": []}), "target_differs"),
+    (("think", {"thought": "the loop"}), ("think", {"thought": " "}), "target_differs"),
     (("finish", {"task_completed": "true"}), ("finish", {"task_completed": "false"}), "arguments_differ"),
 ]  # fmt: skip
 
@@ -260,6 +265,37 @@ def test_similarity_is_of_whole_texts_and_symmetric() -> None:
     assert text_similarity(long, long[:-3] + "d; ") == pytest.approx(1 - 2 / 720)
     assert text_similarity("a\n" * 15_000, "a\n" * 14_999 + "b\n") == pytest.approx(1 - 2 / 30_002)
     assert text_similarity("", "a") == text_similarity("a", "") == 0.0
+
+
+def test_the_configuration_says_how_turns_of_agents_are_compared() -> None:
+    source = {"kind": "folder", "path": "trajectories"}
+    sections = {"software": {"name_only": True}, "search": {"query_similarity": 0.5}}
+    config = parse_config({"source": source, "arms": {"base": {}}, "seeds": [0], "verifier": sections})
+    expert = Message(Role.ASSISTANT, tool_calls=calls(run("ls")))
+    candidate = Candidate((), (), expert, "t", 0, "software")
+    assert configured_verifier(config).verify(candidate, Action(tool_calls=calls(run("pwd")))).reward == 1.0
+    plain = parse_config({"source": source, "arms": {"base": {}}, "seeds": [0]})
+    assert configured_verifier(plain).verify(candidate, Action(tool_calls=calls(run("pwd")))).reward == 0.0
+    asked = Message(Role.ASSISTANT, tool_calls=calls(("search", {"query": "long rivers"})))
+    other = Action(tool_calls=calls(("search", {"query": "rivers"})))  # 1 of 2 words
+    rewards = [configured_verifier(one).verify(Candidate((), (), asked, "t", 0, "search"), other).reward
+               for one in (config, plain)]  # fmt: skip
+    assert rewards == [1.0, 0.0]
+    assert grading_id(config) == grading_id(plain)  # thresholds decide on what was found before
+    timed = parse_config({"source": source, "arms": {"base": {}}, "seeds": [0], "verifier": {"software": {"test_seconds": 5}}})
+    assert grading_id(timed) != grading_id(plain)
+
+
+def test_rows_of_a_file_are_compared_by_names_where_their_settings_leave_out_all_else() -> None:
+    row = {
+        "responses_create_params": {"input": [{"role": "user", "content": "fix it"}]},
+        "expected_action": {"type": "function_call", "name": BASH, "arguments": '{"command": "ls -la"}'},
+        "ref_patch": "",
+        "response": {"output": [{"type": "function_call", "name": "bash", "arguments": '{"command": "ls"}'}]},
+    }
+    assert verify_row(row)["reason"] == "arguments_differ"
+    names = {"enable_target_match": False, "enable_argument_similarity": False}
+    assert verify_row({**row, "verifier": names})["reward"] == 1.0
 
 
 @pytest.mark.skipif(not SHARED_ROWS.exists(), reason="the shared example rows are not here")

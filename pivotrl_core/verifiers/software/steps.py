@@ -140,6 +140,8 @@ def _read(operation: Operation, reading: _Reading) -> Step:
     pairs = _pairs(operation, reading)
     if operation in tools.CATEGORY_OF and CATEGORY_OF[operation] in (Category.EDIT, Category.READ):
         reading.used.add("command")  # the sub-command: the operation says it
+    if operation is Operation.PLAN and all(value in ({}, [], *_NOTHING) for value in reading.arguments.values()):
+        reading.missing.append("plan")
     loose = CATEGORY_OF[operation] in (Category.FINISH, Category.THINK, Category.PLANNING)
     rest = _outcome(reading) if loose else reading.rest()
     if CATEGORY_OF[operation] is Category.SEARCH:
