@@ -12,8 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
+from pivotrl_core.files import code_digest
 from pivotrl_core.types import Action, Candidate, Json, Message, content_id
 from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.code_execution import NO_RESULT, close, run_function, run_program
@@ -24,7 +26,11 @@ from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
-RULES_VERSION: Final = "1"
+_CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
+    "code_grader", "code_static", "code_tests", "code_execution", "sandbox_driver", "sandbox", "sandbox_host",
+    "capture", "cgroups", "row_fields", "arguments",
+))  # fmt: skip
+"""What verdicts come out of."""
 _FENCE = re.compile(r"^```(?:python3?|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _ARGUMENTS = ("code", "source", "program", "content")
 
@@ -58,7 +64,7 @@ class CodeGrader:
     def __init__(self, settings: CodeSettings | None = None, cache: VerdictCache | None = None) -> None:
         self.settings = settings or CodeSettings()
         self.cache = cache
-        self.version = f"{RULES_VERSION}-{content_id(asdict(self.settings))}"
+        self.version = content_id([code_digest(*_CODE), asdict(self.settings)])
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         """What there is to know about a program.

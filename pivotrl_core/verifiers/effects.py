@@ -30,7 +30,8 @@ _SEPARATOR = "\x1e--- pivotrl ---\x1e"
 _RUNNER = """
 export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z PYTHONHASHSEED=0 TERM=dumb
 exec 2>&1 {_report}>&1
-_say='{ pwd; umask; echo "$-"; jobs; alias; declare -f; declare -p; printf "%s" "$1"; } >&"$_report"'
+_say='{ pwd; _seen=(/proc/[0-9]*); echo "${#_seen[@]} processes"; unset _seen; umask; echo "$-"; jobs; alias; declare -f
+declare -p; printf "%s" "$1"; } >&"$_report"'
 eval "$_say"
 trap '_status=$?; printf "%s" "$1" >&"$_report"; eval "$_say"; exit $_status' EXIT
 eval "$2"
@@ -39,7 +40,7 @@ _COUNTED = re.compile(
     r"^declare -\S+ (?:_|_status|BASH\w*|EPOCH\w*|S?RANDOM|SECONDS|PPID|PIPESTATUS|LINENO|FUNCNAME|OLDPWD)\b.*\n?",
     re.MULTILINE,
 )
-_RUNNING = "[job]"
+_PROCESSES = re.compile(r"^(\d+) processes$", re.MULTILINE)
 _JOB = re.compile(r"^\[\d+\][ +-]+(\w+).*", re.MULTILINE)
 _MISSING = re.compile(r"command not found|No module named|Could not resolve host|Network is unreachable")
 
@@ -112,7 +113,7 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
         -1 if result.exit_status is None else result.exit_status,
         _digest(after),
         cut,
-        telling=not cut and found and happened and _RUNNING not in after,
+        telling=not cut and found and happened and _processes(after) <= _processes(before),
     )
 
 
@@ -125,7 +126,13 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def _shell(text: str) -> str:
-    return _JOB.sub(rf"{_RUNNING} \1", _COUNTED.sub("", text))
+    return _JOB.sub(r"[job] \1", _COUNTED.sub("", text))
+
+
+def _processes(shell: str) -> int:
+    """How many processes a shell's report counted: what a script leaves running in the background is among them."""
+    found = _PROCESSES.search(shell)
+    return int(found[1]) if found else 0
 
 
 def _changes(before: Tree, after: Tree, run_time: RunTime) -> list[list[Json]]:

@@ -22,6 +22,7 @@ from typing import Final
 from rapidfuzz.distance import Indel
 
 from pivotrl_core.errors import DataError, SandboxUnavailableError
+from pivotrl_core.files import code_digest
 from pivotrl_core.types import Action, Candidate, Json, content_id
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, is_executable, run_script
@@ -40,7 +41,11 @@ from pivotrl_core.verifiers.terminal_action import (
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import Workspace, load_workspace
 
-RULES_VERSION: Final = "1"
+_CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
+    "terminal", "terminal_action", "shell", "shell_options", "effects", "volatile", "workspace", "sandbox",
+    "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
+))  # fmt: skip
+"""What verdicts and stored effects come out of."""
 _WORKSPACES_KEPT = 8
 
 
@@ -87,7 +92,7 @@ class TerminalGrader:
         """Rows name their workspaces by paths below the folder `workspaces`; None: nothing is executed."""
         self.settings = settings or TerminalSettings()
         self.cache = cache
-        self.version = f"{RULES_VERSION}-{content_id([asdict(self.settings), workspaces is not None])}"
+        self.version = content_id([code_digest(*_CODE), asdict(self.settings), workspaces is not None])
         self._workspaces = workspaces
         self._load = functools.lru_cache(_WORKSPACES_KEPT)(load_workspace)
 

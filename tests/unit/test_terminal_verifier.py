@@ -149,6 +149,7 @@ EXECUTED = [
     ("no_such_tool a", "no_such_tool  b", "effect_untold"),
     ("python3 -c 'import random; print(random.random())'", "echo 1", "effect_untold"),
     ("sleep 9 &", "sleep 8 &", "effect_untold"),
+    ("(sleep 9 &); cat a.txt", "(sleep 8 &); cat a.txt", "effect_untold"),
     ("cat a.txt", "cat a.txt; exit 3", "effect_differs"),
     ("cat a.txt", "kill -9 $$", "effect_differs"),
 ]
@@ -210,7 +211,7 @@ ATTACKS = {
     "disk": "cat /dev/zero > big; cat /dev/zero > /tmp/big",
     "other places": "cat /etc/shadow ~/.ssh/* /proc/1/environ /work/* 2>/dev/null; ls /root /home",
     "the parent": "kill -9 $PPID 1 -1",
-    "daemon": "(setsid sh -c 'while :; do date > late; done' >/dev/null 2>&1 &); cat a.txt",
+    "daemon": "(setsid sh -c 'sleep 1; date > late' >/dev/null 2>&1 &); cat a.txt",
     "link": "ln -s /etc/shadow a2; ln -s / root; cat a.txt",
     "deep json": "python3 -c \"print('[' * 10**8)\"",
     "no text": "printf '\\0\\377\\ud800'; cat a.txt",
