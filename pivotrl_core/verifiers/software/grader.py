@@ -19,6 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pivotrl_core.errors import DataError
+from pivotrl_core.files import code_digest
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
 from pivotrl_core.verifiers.effects import is_executable
@@ -41,7 +42,8 @@ from pivotrl_core.verifiers.workspace import NodeKind, Workspace
 
 MAX_CALLS = 16
 """More calls than this in one action are never compared one by one."""
-_RULES = "1"
+_CODE = (Path(__file__).parent, Path(__file__).parents[1])
+"""What verdicts and stored effects come out of."""
 _FREE = frozenset({Category.READ, Category.SEARCH, Category.THINK})
 """What may be done in any order."""
 
@@ -73,7 +75,7 @@ class SoftwareGrader:
     ) -> None:
         """Rows name their workspaces by paths below the folder `workspaces`; None: nothing is tried."""
         self.settings = settings or SoftwareSettings()
-        self.version = f"{_RULES}-{content_id([asdict(self.settings), workspaces is not None])}"
+        self.version = content_id([code_digest(*_CODE), asdict(self.settings), workspaces is not None])
         self._workspaces = RowWorkspaces(workspaces)
         self._cache = cache
         seconds = self.settings.test_seconds
