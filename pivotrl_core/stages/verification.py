@@ -13,7 +13,7 @@ from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.config.judge import JudgeConfig, ServerJudgeConfig
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.config.tree import Config
-from pivotrl_core.config.verification import VerifierConfig
+from pivotrl_core.config.verification import SearchConfig, SoftwareConfig, VerifierConfig
 from pivotrl_core.pivots.profiling import reading_code
 from pivotrl_core.stages.context import Places
 from pivotrl_core.types import content_id
@@ -23,7 +23,7 @@ from pivotrl_core.verifiers.nemo_gym.settings import read_settings
 from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.rewards import RewardRule
-from pivotrl_core.verifiers.settings import FunctionalSettings
+from pivotrl_core.verifiers.settings import FunctionalSettings, SearchSettings, SoftwareSettings
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 PAID_FOR = "verdicts.sqlite"
@@ -62,7 +62,8 @@ def verifier_here(config: Config, places: Places, kind: str | None = None) -> By
     judge = None if section.judge is None else make_judge(section.judge, config.compute, places, cache)
     settings = GraderSettings(
         tool=functional_settings(section), rules=rules, judge=judge, nemo_gym=read_settings(section.nemo_gym),
-        cache=cache,
+        software=SoftwareSettings(**section.software.model_dump()),
+        search=SearchSettings(**section.search.model_dump()), cache=cache,
     )  # fmt: skip
     return get_verifier(kind or section.kind, settings, reward_rule(section))
 
@@ -75,7 +76,11 @@ def grading_id(config: Config, places: Places) -> str:
         key: field.default for key, field in VerifierConfig.model_fields.items() if key in decided
     }
     if not section.judge:  # a similarity that nobody asks for is not computed
-        defaults["message_threshold"] = None if section.message_threshold is None else 1.0
+        defaults |= {
+            "message_threshold": None if section.message_threshold is None else 1.0,
+            "software": SoftwareConfig(test_seconds=section.software.test_seconds),
+            "search": SearchConfig(index=section.search.index, results=section.search.results),
+        }
     neutral = section.model_copy(update=defaults)
     verifier = verifier_here(config.model_copy(update={"verifier": neutral}), places)
     return content_id([verifier.name, verifier.version, reading_code()])

@@ -16,7 +16,9 @@ from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
 from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
 from pivotrl_core.verifiers.protocol import Grader
 from pivotrl_core.verifiers.rewards import RewardRule, Rewards
-from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
+from pivotrl_core.verifiers.search.grader import SearchGrader
+from pivotrl_core.verifiers.settings import FunctionalSettings, SearchSettings, SoftwareSettings, VerifierKind
+from pivotrl_core.verifiers.software.grader import SoftwareGrader
 from pivotrl_core.verifiers.terminal import TerminalGrader, TerminalSettings
 from pivotrl_core.verifiers.tool_call import DomainRules, ToolCallGrader
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
@@ -32,9 +34,11 @@ class GraderSettings:
     judge: Judge | None = None
     """The last resort of graders that leave something open."""
     terminal: TerminalSettings = field(default_factory=TerminalSettings)
+    software: SoftwareSettings = field(default_factory=SoftwareSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
     code: CodeSettings = field(default_factory=CodeSettings)
     workspaces: Path | None = None
-    """The folder that the workspaces of rows lie in; None: terminal commands are not executed."""
+    """The folder that the workspaces of rows lie in; None: commands and edits are not tried."""
     cache: VerdictCache | None = None
     """Of what was executed."""
     nemo_gym: NemoGymSettings = field(default_factory=NemoGymSettings)
@@ -44,6 +48,8 @@ DEFAULT_DOMAIN = "tool"
 GRADERS: Mapping[str, Callable[[GraderSettings], Grader]] = {
     "tool": lambda settings: ToolCallGrader(settings.tool, settings.rules),
     "terminal": lambda settings: TerminalGrader(settings.terminal, settings.workspaces, settings.cache),
+    "software": lambda settings: SoftwareGrader(settings.software, settings.workspaces, settings.cache),
+    "search": lambda settings: SearchGrader(settings.search),
     "code": lambda settings: CodeGrader(settings.code, settings.cache),
 }
 """By the candidate's domain; one that is not here is graded as `DEFAULT_DOMAIN`."""

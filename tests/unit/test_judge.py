@@ -110,6 +110,46 @@ def test_only_what_is_refused_for_its_wording_is_asked(
     assert get_verifier("functional").verify(CANDIDATE, ASKED).reward == 0.0  # what the rules alone say
 
 
+OPEN: list[tuple[str, str, str, bool]] = [
+    # domain, the expert's, the other's, whether a judge is asked
+    ("terminal", "ls -la", "ls -al", False),
+    ("terminal", "cat a.txt", "tail -n +1 a.txt", True),
+    ("terminal", "cat a.txt", "", False),
+    ("search", "It is Paris.", "The capital of France is called Paris.", True),
+    ("search", "It is Paris.", "", False),
+    ("code", "print(1)", "print(2)", False),
+    ("tool", "It is Paris.", "The capital of France is called Paris.", False),  # any message will do
+]
+
+
+@pytest.mark.parametrize(("domain", "expected", "actual", "asked"), OPEN)
+def test_each_grader_says_what_is_open(
+    domain: str, expected: str, actual: str, asked: bool, server: CompletionsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.speak = lambda _: SAME
+    verifier = get_verifier("functional", GraderSettings(judge=judge(server, monkeypatch)))
+    candidate = Candidate(STATE, (), Message(Role.ASSISTANT, expected), "t", 0, domain)
+    verdict = verifier.verify(candidate, Action(actual, text=actual))
+    assert (len(server.asked), verdict.reason == "judged_same") == (2 * asked, asked)
+
+
+def test_queries_and_answers_in_calls_are_open_and_pages_are_not(
+    server: CompletionsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.speak = lambda _: SAME
+    verifier = get_verifier("functional", GraderSettings(judge=judge(server, monkeypatch, swap=False)))
+
+    def verdict(name: str, expected: dict[str, str], actual: dict[str, str]) -> str:
+        expert = Message(Role.ASSISTANT, tool_calls=(ToolCall(name, json.dumps(expected)),))
+        action = Action(tool_calls=(ToolCall(name, json.dumps(actual)),))
+        return verifier.verify(Candidate(STATE, (), expert, "t", 0, "search"), action).reason
+
+    assert verdict("search", {"query": "capital of France"}, {"query": "French seat of government"}) == "judged_same"
+    assert verdict("final_answer", {"answer": "Paris"}, {"answer": "the city on the Seine"}) == "judged_same"
+    assert verdict("open_url", {"url": "https://a.example/x"}, {"url": "https://b.example/x"}) == "target_differs"
+    assert len(server.asked) == 2
+
+
 def test_a_stored_judgement_decides_without_a_judge(server: CompletionsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.speak = lambda _: SAME
     one = judge(server, monkeypatch)
