@@ -24,8 +24,8 @@ class PivotGroups:
 
     With `replay`, a group without any reward is given a success that the profile found at that pivot (`found`, by
     candidate id), the first of them that this training's verifier rewards; with `demonstrate`, where there is none, the
-    expert's action: what the policy does not write itself, no sample of its own would teach it. What is given is trained
-    on as if it had been sampled (its ratio begins at 1), which is not the paper's objective.
+    expert's action: what the policy does not write itself, no sample of its own would teach it. What is given is
+    trained on as if it had been sampled (its ratio begins at 1), which is not the paper's objective.
     """
 
     def __init__(
