@@ -136,13 +136,14 @@ class Pivots:
     lambda_diff: float = 0.6
     lambda_by_domain: Mapping[str, float] = field(default_factory=dict)
     inclusive: bool = False
+    keep_failed: bool = False
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
         return decide_by_count(self, rows)
 
     def reason(self, domain: str, k: int, successes: int) -> SelectionReason:
         mu = successes / k
-        if successes in (0, k):
+        if successes in (0, k) and not (self.keep_failed and mu == 0.0):
             return _constant_reason(mu)
         limit = self.lambda_by_domain.get(domain, self.lambda_diff)
         below = mu <= limit if self.inclusive else mu < limit

@@ -77,6 +77,12 @@ TRAIN = (
         "falls",
     ),
     Definition(
+        "train/demonstrated_share",
+        "groups without a reward that got the expert's action / all groups",
+        "share",
+        "falls",
+    ),
+    Definition(
         "train/advantage_abs_mean", "mean of |A_bg|, A = (r - mean) / (std + eps) in its group", "-", "0.2 to 1"
     ),
     Definition("train/action_length_mean", "mean tokens of an action", "tokens", "no steady growth"),

@@ -55,6 +55,13 @@ def test_pivots_are_mixed_and_below_lambda() -> None:
     assert kept(Pivots(0.5, inclusive=True), profile([3, 4, 5])) == [0, 1]
 
 
+def test_what_never_succeeded_is_kept_for_training_that_demonstrates() -> None:
+    assert kept(Pivots(0.5, keep_failed=True), profile([0, 1, 4, 8])) == [0, 1]
+    assert kept(Pivots(1.0, inclusive=True, keep_failed=True), profile([0, 7, 8])) == [0, 1]
+    like = selection_rule(RandomRule(rule="random", lambda_diff=0.5, keep_failed=True))
+    assert len(kept(like, profile([0, 1, 4, 8]))) == 2
+
+
 def test_lambda_is_per_domain_where_the_mapping_names_it() -> None:
     rows = profile([4, 4, 4], domains=["tool", "software", "terminal"])
     assert kept(Pivots(0.6, {"software": 0.4}), rows) == [0, 2]
