@@ -35,22 +35,22 @@ Arms = Annotated[str, typer.Option(help="arms to keep, with commas; base and wha
 Quick = Annotated[
     bool, typer.Option("--quick", envvar="QUICK", help="sizes for a walk-through, too small to conclude from")
 ]
-Trajectories = Annotated[Path | None, typer.Option(help="your own file or folder of trajectories")]
+Trajectories = Annotated[Path | None, typer.Option(help="your own file, folder or pattern (in quotes) of trajectories")]
 Model = Annotated[str, typer.Option(help="'bundled', a model folder, or owner/name@revision")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
 @app.command()
 def inspect(
-    file: Path,
+    files: list[Path],
     tokens: Annotated[bool, typer.Option(help="also count tokens, with the model's tokenizer")] = True,
     model: Model = "", params: Params = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Show what a trajectory file holds and what would be dropped. Example: pivotrl inspect my.jsonl."""
+    """Show what files, folders or patterns hold and what would be dropped. Example: pivotrl inspect my.jsonl runs/."""
     from flows.inspecting import inspect_text
     from flows.launch import make_request
 
-    _print(inspect_text(file, as_json, tokens, make_request(None, model, "", [], False, params)))
+    _print(inspect_text(files, as_json, tokens, make_request(None, model, "", [], False, params)))
 
 
 @app.command()

@@ -1,7 +1,8 @@
-"""`pivotrl inspect FILE`: what a trajectory file holds and what would be dropped, before anything runs.
+"""`pivotrl inspect FILE...`: what trajectory files hold and what would be dropped, before anything runs.
 
-What is dropped is so by the limits of params.yaml; lengths are in tokens of the configured model. Of a folder, those
-files count that a run would train on; what lies under `warmup/` stands apart.
+What is dropped is so by the limits of params.yaml; lengths are in tokens of the configured model. Of a folder or a
+pattern, those files count that a run would train on; what lies under `warmup/` stands apart. Where the checkout holds
+pools, each shows how many candidates of each kind of decision it kept: there pivots concentrate.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from pivotrl_core.config.inputs import DataConfig
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.errors import DataError
+from pivotrl_core.files import read_json
 from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.trajectories.inspection import QUANTILES, inspect_files
+from pivotrl_core.trajectories.places import files_below, pattern_base
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Split, Trajectory
 from tasks.pull.manifest import PullSplit
@@ -66,11 +69,11 @@ class CandidateLengths:
         }
 
 
-def inspect_text(file: Path, as_json: bool, tokens: bool = True, request: Request = PLAIN) -> str:
+def inspect_text(places: Sequence[Path], as_json: bool, tokens: bool = True, request: Request = PLAIN) -> str:
     """The inspection as text or JSON.
 
     Args:
-        file: File or folder of trajectories.
+        places: Files, folders and patterns.
         as_json: Print JSON.
         tokens: Also count the tokens of each candidate, with the tokenizer of the configured model.
         request: What differs from params.yaml: the model, the parameter file.
@@ -78,30 +81,45 @@ def inspect_text(file: Path, as_json: bool, tokens: bool = True, request: Reques
     Raises:
         DataError: There is no such file, or none to train on.
     """
-    train, warmup = _files(file)
+    train, warmup = _files(places)
     root = find_checkout()
     config = load_request(root, request)[1]
     limits = Limits(max_argument_bytes=config.data.max_argument_bytes)
     lengths = CandidateLengths(_renderer(root, config)) if tokens else None
     value = {**inspect_files(train, lengths, limits).to_json(), **(lengths.to_json(config.data) if lengths else {})}
+    if pools := _pools(root):
+        value["pools_of_this_checkout_by_decision"] = pools
     if warmup:
         value["warmup"] = inspect_files(warmup, None, limits).to_json()
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) if as_json else "\n".join(_lines(value))
 
 
-def _files(place: Path) -> tuple[list[Path], list[Path]]:
+def _files(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """The files that a run would train on, and those for the warm-up; a single file may bear any name."""
-    if not place.exists():
-        raise DataError(f"{place}: no such file or folder")
-    if place.is_file():
-        return [place], []
-    keys = (path.relative_to(place).as_posix() for path in sorted(place.rglob("*")) if path.is_file())
     by_split: dict[PullSplit, list[Path]] = {split: [] for split in PullSplit}
-    for key in filter(is_data_key, keys):
-        by_split[split_of(key)].append(place / key)
+    for place in places:
+        base, pattern = pattern_base(place)
+        if not base.exists():
+            raise DataError(f"{place}: no such file or folder")
+        if base.is_file():
+            by_split[PullSplit.TRAIN].append(base)
+            continue
+        keys = (path.relative_to(base).as_posix() for path in files_below(base, pattern))
+        for key in filter(is_data_key, keys):
+            by_split[split_of(key)].append(base / key)
     if not by_split[PullSplit.TRAIN]:
-        raise DataError(f"{place}: no .jsonl or .json file (also .gz) to train on; warmup/ is for the warm-up alone")
-    return by_split[PullSplit.TRAIN], by_split[PullSplit.WARMUP]
+        raise DataError(
+            f"{', '.join(map(str, places))}: no .jsonl, .json or .traj file (also .gz, .zst) to train on; warmup/ is "
+            "for the warm-up alone"
+        )
+    train, warmup = (list(dict.fromkeys(by_split[split])) for split in (PullSplit.TRAIN, PullSplit.WARMUP))
+    return train, warmup
+
+
+def _pools(root: Path) -> dict[str, Any]:
+    """What each pool of the checkout kept of each kind of decision; pools of older versions do not say."""
+    reports = {path.parent.name: read_json(path) for path in sorted((root / "data" / "pools").glob("*/report.json"))}
+    return {name: report["by_decision"] for name, report in reports.items() if "by_decision" in report}
 
 
 def _renderer(root: Path, config: Config) -> ChatRenderer:

@@ -18,6 +18,8 @@ from flows.ablation import Sweep, sweep_arms
 from flows.sections import checked_list, checked_parts, section, set_value
 from pivotrl_core.config.stages import WarmupConfig
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.trajectories.loading import trajectory_files
+from pivotrl_core.trajectories.places import files_below, pattern_base
 
 NO_WARMUP = "warmup.epochs"
 
@@ -134,12 +136,13 @@ def model_settings(name: str) -> dict[str, Any]:
 
 
 def trajectory_settings(path: Path) -> dict[str, Any]:
-    """Overrides for `--trajectories`: one's own file or folder. Without a folder warmup/ in it there is no warm-up."""
-    place = path.expanduser().resolve()
-    if not place.exists():
-        raise ConfigError(f"--trajectories {path}: no such file or folder")
-    own = {"source": {"kind": "folder", "path": str(place)}}
-    return own if any((place / "warmup").rglob("*.json*")) else {**own, NO_WARMUP: 0}
+    """Overrides for `--trajectories`: one's own file, folder or pattern. Without a folder warmup/ no warm-up."""
+    place = path.expanduser().absolute()
+    base, pattern = pattern_base(place)
+    if not base.exists() or (pattern and not files_below(base, pattern)):
+        raise ConfigError(f"--trajectories {path}: no such file or folder, and no file that matches it")
+    own = {"source": {"kind": "folder", "path": str(place if pattern else place.resolve())}}
+    return own if not pattern and trajectory_files(place / "warmup") else {**own, NO_WARMUP: 0}
 
 
 def _drop_episode_arms(values: dict[str, Any]) -> list[str]:

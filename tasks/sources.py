@@ -31,6 +31,7 @@ from pivotrl_core.engines.hub import HubRepository
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, write_json
 from pivotrl_core.stages.context import PULLED
+from pivotrl_core.trajectories.places import pattern_base
 from pivotrl_core.types import Split, content_id
 from tasks import pull as pulling
 from tasks.pull.manifest import Manifest, PullSplit
@@ -83,7 +84,8 @@ def build_source(config: Config, base: Path) -> Source:
         folder = pulling.FolderSource(source.path, base)
         if not source.warmup_path:
             return folder
-        place, warm = ((base / Path(text).expanduser()).resolve() for text in (source.path, source.warmup_path))
+        places = (base / Path(text).expanduser() for text in (source.path, source.warmup_path))
+        place, warm = (pattern_base(one)[0].resolve() for one in places)
         return _Joined(
             folder, pulling.FolderSource(source.warmup_path, base, "source.warmup_path"), _inner(place, warm)
         )

@@ -21,6 +21,7 @@ class PivotRule(Section):
     lambda_diff: Probability = 0.6
     lambda_by_domain: dict[str, Probability] = Field(default_factory=dict)
     inclusive: bool = Field(False, description="keep mu == lambda_diff too, as the authors' script does")
+    keep_failed: bool = Field(False, description="keep what never succeeded too, for training that demonstrates")
 
 
 class SigmaRule(Section):
@@ -60,6 +61,7 @@ class RandomRule(Section):
     lambda_diff: Probability = Field(0.6, description="the size is that of the paper's rule at this lambda")
     lambda_by_domain: dict[str, Probability] = Field(default_factory=dict)
     inclusive: bool = Field(False, description="the size counts mu == lambda_diff too")
+    keep_failed: bool = Field(False, description="the size counts what never succeeded too")
     seed: int = 0
 
 
@@ -195,6 +197,9 @@ class GRPOTrain(PolicyGradient):
     rest_passes: Count = Field(0, description="passes over the pool that a pivot sits out once all G samples succeeded")
     replay: bool = Field(
         False, description="a group without any reward gets a success of the profile in place of its last sample"
+    )
+    demonstrate: bool = Field(
+        False, description="a group without any reward, and with nothing to replay, gets the expert's action there"
     )
     reprofile: Reprofile | None = Field(
         None, description="profile and select again with the policy as it is, where training saturates; none: never"

@@ -44,7 +44,7 @@ class EmbeddedSource(Section):
 
 
 class FolderSource(Section):
-    """A folder, or one file, with trajectories; an optional second one for the warm-up."""
+    """A folder, one file, or a pattern (`runs/*.jsonl`) of trajectories; an optional second one for the warm-up."""
 
     kind: Literal["folder"]
     path: str
@@ -66,7 +66,10 @@ class HubSource(Section):
     kind: Literal["hub"]
     repo: str
     revision: str
-    patterns: tuple[str, ...] = ("*.jsonl", "*.json", "*.jsonl.gz", "*.json.gz")
+    patterns: tuple[str, ...] = (
+        "*.jsonl", "*.json", "*.traj", "*.jsonl.gz", "*.json.gz", "*.traj.gz", "*.jsonl.zst", "*.json.zst",
+        "*.traj.zst",
+    )  # fmt: skip
 
 
 TrajectorySource = Annotated[EmbeddedSource | FolderSource | S3Source | HubSource, Field(discriminator="kind")]

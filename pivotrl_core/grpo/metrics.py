@@ -17,6 +17,7 @@ def group_metrics(
     advantages_BG: Float[Tensor, "B G"],
     lengths_BG: Int[Tensor, "B G"],
     replayed: int = 0,
+    demonstrated: int = 0,
 ) -> dict[str, float]:
     """What the samples of a step say, before any update.
 
@@ -25,6 +26,7 @@ def group_metrics(
         advantages_BG: as they enter the loss.
         lengths_BG: tokens per action.
         replayed: groups that got a success of the profile.
+        demonstrated: groups that got the expert's action.
     """
     success_BG = rewards_BG >= 1.0
     mixed_B = success_BG.any(dim=1) & ~success_BG.all(dim=1)
@@ -33,6 +35,7 @@ def group_metrics(
         "train/group_reward_std": rewards_BG.std(dim=1, correction=0).mean().item(),
         "train/zero_variance_share": zero_variance_B(rewards_BG).double().mean().item(),
         "train/replayed_share": replayed / len(rewards_BG),
+        "train/demonstrated_share": demonstrated / len(rewards_BG),
         "train/mixed_share": mixed_B.double().mean().item(),
         "train/advantage_abs_mean": advantages_BG.abs().mean().item(),
         "train/action_length_mean": lengths_BG.double().mean().item(),
@@ -51,12 +54,12 @@ def ratio_metrics(ratios: RatioRecord) -> dict[str, float]:
     }
 
 
-def token_metrics(entropy_sum: float, kl_sum: float, tokens: float) -> dict[str, float]:
+def token_metrics(entropy_sum: float, kl_sum: float | None, tokens: float) -> dict[str, float]:
     """Means over trained tokens, from sums collected over micro-batches.
 
     Args:
         entropy_sum: sum of entropies in nats.
-        kl_sum: sum of KL estimates in nats; 0 where no reference is asked.
+        kl_sum: sum of KL estimates in nats; None where no reference is asked, and nothing is told.
         tokens: number of trained tokens, above 0.
     """
-    return {"train/entropy": entropy_sum / tokens, "train/kl": kl_sum / tokens}
+    return {"train/entropy": entropy_sum / tokens} | ({} if kl_sum is None else {"train/kl": kl_sum / tokens})

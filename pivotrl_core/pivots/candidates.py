@@ -35,30 +35,53 @@ class CandidateDrop:
 
 
 @dataclass(slots=True)
-class CandidateSet:
-    """Candidates in the order of their trajectories, and the turns that were dropped."""
+class CandidateTally:
+    """The account of some trajectories' turns, filled while they go by: all that is kept where they are many."""
 
-    candidates: list[Candidate] = field(default_factory=list)
-    drops: list[CandidateDrop] = field(default_factory=list)
     trajectories: int = 0
+    candidates: int = 0
+    by_split: Counter[str] = field(default_factory=Counter)
+    by_domain: Counter[str] = field(default_factory=Counter)
+    by_kind: Counter[str] = field(default_factory=Counter)
+    drops: list[CandidateDrop] = field(default_factory=list)
+
+    def add(self, candidate: Candidate) -> None:
+        """Count a candidate."""
+        self.candidates += 1
+        self.by_split[str(candidate.split)] += 1
+        self.by_domain[candidate.domain] += 1
+        self.by_kind["tool_call" if candidate.expert.tool_calls else "message"] += 1
 
     def report(self) -> dict[str, Json]:
         """Counts that add up: turns = candidates + dropped."""
-        kinds = Counter("tool_call" if c.expert.tool_calls else "message" for c in self.candidates)
+        reasons = Counter(drop.reason for drop in self.drops)
         return {
             "trajectories": self.trajectories,
-            "turns": len(self.candidates) + len(self.drops),
-            "candidates": len(self.candidates),
+            "turns": self.candidates + len(self.drops),
+            "candidates": self.candidates,
             "dropped": len(self.drops),
-            "dropped_by_reason": _counts(drop.reason for drop in self.drops),
-            "by_split": _counts(str(candidate.split) for candidate in self.candidates),
-            "by_domain": _counts(candidate.domain for candidate in self.candidates),
-            "by_kind": dict(sorted(kinds.items())),
+            "dropped_by_reason": dict(sorted(reasons.items())),
+            "by_split": dict(sorted(self.by_split.items())),
+            "by_domain": dict(sorted(self.by_domain.items())),
+            "by_kind": dict(sorted(self.by_kind.items())),
         }
 
 
-def _counts(values: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(values).items()))
+@dataclass(frozen=True, slots=True)
+class CandidateSet:
+    """Candidates in the order of their trajectories, and the account of all turns."""
+
+    candidates: list[Candidate]
+    tally: CandidateTally
+
+    @property
+    def drops(self) -> list[CandidateDrop]:
+        """The turns that did not become candidates of their own."""
+        return self.tally.drops
+
+    def report(self) -> dict[str, Json]:
+        """Counts that add up: turns = candidates + dropped."""
+        return self.tally.report()
 
 
 def extract_candidates(
@@ -67,35 +90,46 @@ def extract_candidates(
     test_share: float,
     exclude: Callable[[Candidate], str] | None = None,
 ) -> CandidateSet:
-    """All candidates of these trajectories, split by trajectory group.
+    """`sift_candidates`, with all candidates held in memory."""
+    tally = CandidateTally()
+    found = list(sift_candidates(trajectories, validation_share, test_share, tally, exclude))
+    return CandidateSet(found, tally)
+
+
+def sift_candidates(
+    trajectories: Iterable[Trajectory],
+    validation_share: float,
+    test_share: float,
+    tally: CandidateTally,
+    exclude: Callable[[Candidate], str] | None = None,
+) -> Iterator[Candidate]:
+    """The candidates of these trajectories one by one, split by trajectory group.
 
     Args:
         trajectories: in a fixed order; of equal candidates the first is kept.
         validation_share: share of trajectory groups for validation, in [0, 1].
         test_share: share of trajectory groups for the test, in [0, 1].
+        tally: filled on the way, and adds up once the iterator has ended.
         exclude: names a reason to leave a candidate out (too many tokens, say), or returns "".
     """
-    found = CandidateSet()
-    seen: set[str] = set()
+    seen: set[int] = set()
     for trajectory in trajectories:
-        found.trajectories += 1
+        tally.trajectories += 1
         for candidate in iterate_candidates(trajectory, split_trajectory(trajectory, validation_share, test_share)):
             identity = candidate.id
-            reason = _reason_to_drop(candidate, identity, seen, exclude)
+            reason = _reason_to_drop(candidate, int(identity, 16) in seen, exclude)
             if reason:
-                found.drops.append(_drop(candidate, identity, reason))
+                tally.drops.append(_drop(candidate, identity, reason))
             else:
-                seen.add(identity)
-                found.candidates.append(candidate)
-    return found
+                seen.add(int(identity, 16))
+                tally.add(candidate)
+                yield candidate
 
 
-def _reason_to_drop(
-    candidate: Candidate, identity: str, seen: set[str], exclude: Callable[[Candidate], str] | None
-) -> str:
+def _reason_to_drop(candidate: Candidate, is_known: bool, exclude: Callable[[Candidate], str] | None) -> str:
     if not any(message.role in (Role.SYSTEM, Role.USER) for message in candidate.state):
         return CandidateDropReason.EMPTY_STATE
-    if identity in seen:
+    if is_known:
         return CandidateDropReason.DUPLICATE
     return exclude(candidate) if exclude is not None else ""
 

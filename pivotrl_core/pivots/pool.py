@@ -6,6 +6,7 @@ Invariant: candidates = pool + the sum over reasons of the drop report.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,9 @@ import pyarrow as pa
 
 from pivotrl_core.errors import NoPivotsError
 from pivotrl_core.pivots.profile_record import CANDIDATE_FIELDS, FOUND_FIELD, STATISTIC_FIELDS, candidate_from_columns
-from pivotrl_core.pivots.selection import SelectionRule
+from pivotrl_core.pivots.selection import SelectionRule, describe
 from pivotrl_core.pivots.tables import read_table, records, write_table
+from pivotrl_core.trajectories.decisions import decision_of
 from pivotrl_core.types import Candidate, Json, Split
 from pivotrl_core.verifiers.settings import OTHER_FORMAT, VerdictReason
 
@@ -123,7 +125,7 @@ def _report(
 ) -> dict[str, Json]:
     reasons = pd.Series([drop["reason"] for drop in drops], dtype="str").value_counts()
     return {
-        "rule": repr(rule),
+        "rule": describe(rule),
         "candidates": len(kept) + len(drops),
         "profiled": len(own),
         "kept": len(kept),
@@ -133,9 +135,22 @@ def _report(
             str(domain): {"profiled": len(rows), "kept": int((kept["domain"] == domain).sum())}
             for domain, rows in own.groupby("domain", sort=True)
         },
+        "by_decision": _by_decision(own, set(kept["candidate_id"])),
         "censored": int((own["k"] < own["planned"]).sum()),
         "mean_reward_histogram": mean_reward_histogram(own, kept),
     }
+
+
+def _by_decision(own: pd.DataFrame, kept: set[str]) -> dict[str, Json]:
+    """Profiled and kept candidates per kind of decision: where this arm's pivots concentrate."""
+    profiled: Counter[str] = Counter()
+    chosen: Counter[str] = Counter()
+    for row in records(own):
+        candidate = candidate_from_columns(row)
+        decision = str(decision_of(candidate.state, candidate.expert))
+        profiled[decision] += 1
+        chosen[decision] += row["candidate_id"] in kept
+    return {kind: {"profiled": count, "kept": chosen[kind]} for kind, count in sorted(profiled.items())}
 
 
 def mean_reward_histogram(profiled: pd.DataFrame, kept: pd.DataFrame) -> dict[str, Json] | None:

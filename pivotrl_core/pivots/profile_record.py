@@ -137,7 +137,7 @@ def profile_columns(row: ProfileRow) -> dict[str, Json]:
 
 def write_candidates(path: Path, candidates: Iterable[Candidate]) -> None:
     """Write candidates, one row each, in their order."""
-    write_table(path, "candidates", CANDIDATE_SCHEMA, [candidate_columns(candidate) for candidate in candidates])
+    write_table(path, "candidates", CANDIDATE_SCHEMA, (candidate_columns(candidate) for candidate in candidates))
 
 
 def read_candidates(path: Path) -> list[Candidate]:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -66,6 +67,18 @@ class CountRule(SelectionRule, Protocol):
     def reason(self, domain: str, k: int, successes: int) -> SelectionReason:
         """What it decides from `successes` among `k` samples."""
         ...
+
+
+def describe(rule: object) -> str:
+    """A rule for people: its name, and the parameters that say something, as in `pivots (lambda_diff 0.6)`."""
+    values = [(one.name, getattr(rule, one.name)) for one in (fields(rule) if is_dataclass(rule) else ())]
+    told = [
+        f"{name} {describe(value) if is_dataclass(value) else value}"
+        for name, value in values
+        if value is not False and value != {}
+    ]
+    name = re.sub(r"(?<!^)(?=[A-Z])", " ", type(rule).__name__).lower()
+    return f"{name} ({', '.join(told)})" if told else name
 
 
 def keeps(rule: CountRule) -> Keeps:
@@ -123,13 +136,14 @@ class Pivots:
     lambda_diff: float = 0.6
     lambda_by_domain: Mapping[str, float] = field(default_factory=dict)
     inclusive: bool = False
+    keep_failed: bool = False
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
         return decide_by_count(self, rows)
 
     def reason(self, domain: str, k: int, successes: int) -> SelectionReason:
         mu = successes / k
-        if successes in (0, k):
+        if successes in (0, k) and not (self.keep_failed and mu == 0.0):
             return _constant_reason(mu)
         limit = self.lambda_by_domain.get(domain, self.lambda_diff)
         below = mu <= limit if self.inclusive else mu < limit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -14,14 +14,36 @@ from pivotrl_core.files import atomic_file
 from pivotrl_core.types import Json
 
 SCHEMA_VERSION = 2
+PART_CHARS = 16_000_000
+"""Characters of text of one part (row group) of a file: what is held in memory while a file is written."""
 
 
-def write_table(path: Path, kind: str, schema: pa.Schema, rows: Sequence[Mapping[str, Json]]) -> None:
-    """Write rows under a schema, in their order. `kind` says what the file is: candidates, profile, pool, drops."""
-    metadata = {"schema_version": str(SCHEMA_VERSION), "kind": kind}
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema.with_metadata(metadata))
-    with atomic_file(path) as file:
-        pq.write_table(table, file, compression="zstd", version="2.6")
+def write_table(path: Path, kind: str, schema: pa.Schema, rows: Iterable[Mapping[str, Json]]) -> None:
+    """Write rows under a schema, in their order. `kind` says what the file is: candidates, profile, pool, drops.
+
+    Rows are taken as they come, and no more of them is held than a part of the file.
+    """
+    own = schema.with_metadata({"schema_version": str(SCHEMA_VERSION), "kind": kind})
+    with (
+        atomic_file(path) as file,
+        pq.ParquetWriter(file, own, compression="zstd", version="2.6") as writer,
+    ):
+        for part in _parts(rows):
+            writer.write_table(pa.Table.from_pylist(part, schema=own))
+
+
+def _parts(rows: Iterable[Mapping[str, Json]]) -> Iterator[list[dict[str, Json]]]:
+    """The rows in parts of about `PART_CHARS` characters of text; no rows at all are one part."""
+    part: list[dict[str, Json]] = []
+    size, first = 0, True
+    for row in rows:
+        part.append(dict(row))
+        size += sum(len(value) for value in row.values() if isinstance(value, str))
+        if size >= PART_CHARS:
+            yield part
+            part, size, first = [], 0, False
+    if part or first:
+        yield part
 
 
 def read_table(path: Path, kind: str) -> pd.DataFrame:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.hub import TOKENIZER_FILES
 from pivotrl_core.errors import DataError
-from pivotrl_core.pivots.candidates import CandidateDrop, extract_candidates
+from pivotrl_core.pivots.candidates import CandidateDrop, CandidateTally, sift_candidates
 from pivotrl_core.pivots.profile_record import write_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, timed, write_report
 from pivotrl_core.stages.models import source_model
-from pivotrl_core.stages.reading import read_pulled
+from pivotrl_core.stages.reading import check_pulled, iterate_pulled
 from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
+from pivotrl_core.trajectories.drops import DropReport
 from pivotrl_core.trajectories.loading import trajectory_files
 from pivotrl_core.types import Candidate
 
@@ -26,26 +27,30 @@ def run_candidates(context: StageContext) -> None:
         files = trajectory_files(folder)
         unread = sorted(set(folder.rglob("*.*")) - set(files)) if folder.is_dir() else []
         if unread:
-            raise DataError(f"{unread[0].name}: no reader takes such a file; convert it to .jsonl or .json")
+            raise DataError(f"{unread[0].name}: no reader takes such a file; convert it to .jsonl, .json or .traj")
         if not files:
             raise DataError(f"{PULLED}/train holds no trajectory file; check 'source' in params.yaml and pull again")
         out = context.path(CANDIDATES)
-        loaded = read_pulled(context, folder, files, out / "drops.parquet")
+        # Files are read twice, so that too many drops stop before anything is counted in tokens, and none is held.
+        read = check_pulled(context, folder, files, out / "drops.parquet")
         # Sources are written relative to the pulled folder, so that a worktree gives the same bytes.
-        trajectories = [
+        trajectories = (
             replace(one, metadata={**one.metadata, "file": _file_of(one.source, str(folder))}, source="")
-            for one in loaded.trajectories
-        ]
-        found = extract_candidates(trajectories, data.validation_share, data.test_share, _length_check(context))
-        write_candidates(out / "candidates.parquet", found.candidates)
-        rows = row_drops(loaded.report.drops, folder)
-        write_table(out / "drops.parquet", "drops", DROP_SCHEMA, rows + [_turn(drop) for drop in found.drops])
-        report = found.report()
+            for one in iterate_pulled(context, files, DropReport())
+        )
+        tally = CandidateTally()
+        candidates = sift_candidates(
+            trajectories, data.validation_share, data.test_share, tally, _length_check(context)
+        )
+        write_candidates(out / "candidates.parquet", candidates)
+        rows = row_drops(read.drops, folder)
+        write_table(out / "drops.parquet", "drops", DROP_SCHEMA, rows + [_turn(drop) for drop in tally.drops])
+        report = tally.report()
         metrics = {
-            "data/rows_read": loaded.report.read, "data/rows_kept": loaded.report.kept,
+            "data/rows_read": read.read, "data/rows_kept": read.kept,
             "data/turns": report["turns"], "data/candidates": report["candidates"],
         }  # fmt: skip
-        reading = {"read": loaded.report.read, "kept": loaded.report.kept, "by_reason": loaded.report.by_reason()}
+        reading = {"read": read.read, "kept": read.kept, "by_reason": read.by_reason()}
         write_report(out / "report.json", "candidates", metrics, reading=reading, **report)
 
 

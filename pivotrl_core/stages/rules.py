@@ -33,7 +33,7 @@ def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
 
 def _pivots(settings: PivotRule | RandomRule) -> selection.Pivots:
     by_domain = dict(sorted(settings.lambda_by_domain.items()))
-    return selection.Pivots(settings.lambda_diff, by_domain, settings.inclusive)
+    return selection.Pivots(settings.lambda_diff, by_domain, settings.inclusive, settings.keep_failed)
 
 
 def check_domains(settings: SelectConfig, domains: Iterable[str], key: str) -> None:

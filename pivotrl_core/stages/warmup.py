@@ -20,7 +20,7 @@ from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.models import source_model
-from pivotrl_core.stages.reading import read_pulled
+from pivotrl_core.stages.reading import check_pulled, iterate_pulled
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
@@ -93,11 +93,11 @@ def _rows(context: StageContext, renderer: ChatRenderer) -> tuple[list[list[Targ
     if not files:
         raise DataError("warmup.epochs is above 0 but no warm-up trajectories were pulled; set it to 0 or bring some")
     table = context.path(REPORT / "drops.parquet")
-    loaded = read_pulled(context, folder, files, table)
-    read, longest = loaded.report, data.max_state_tokens + data.max_action_tokens
-    rows = [trajectory_rows(list(iterate_candidates(one, Split.TRAIN)), renderer) for one in loaded.trajectories]
+    read, longest = check_pulled(context, folder, files, table), data.max_state_tokens + data.max_action_tokens
+    trajectories = list(iterate_pulled(context, files, DropReport()))
+    rows = [trajectory_rows(list(iterate_candidates(one, Split.TRAIN)), renderer) for one in trajectories]
     lengths = [max(len(line.ids) for line in lines) for lines in rows]
-    pairs = zip(loaded.trajectories, lengths, strict=True)
+    pairs = zip(trajectories, lengths, strict=True)
     read.drops += [_too_long(one, length, longest) for one, length in pairs if length > longest]
     read.kept = sum(length <= longest for length in lengths)
     write_table(table, "drops", DROP_SCHEMA, row_drops(read.drops, folder))

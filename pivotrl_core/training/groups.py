@@ -54,7 +54,12 @@ class Group(Protocol):
 
     @property
     def replayed(self) -> bool:
-        """Whether the last one was not sampled now: its reward says nothing of the policy as it is."""
+        """Whether the last one was sampled when the profile was made, not now."""
+        ...
+
+    @property
+    def demonstrated(self) -> bool:
+        """Whether the last one is the expert's."""
         ...
 
     @property
@@ -69,13 +74,14 @@ class Group(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PivotGroup:
-    """G sampled actions at one state; where it is `replayed`, the last one is a success of the profile's."""
+    """G actions at one state, sampled from the policy but for the last where it is `replayed` or `demonstrated`."""
 
     state_ids: tuple[int, ...]
     action_ids: tuple[tuple[int, ...], ...]
     logprobs: tuple[tuple[float, ...], ...]
     rewards: tuple[float, ...]
     replayed: bool = False
+    demonstrated: bool = False
 
     @property
     def lengths(self) -> list[int]:
@@ -106,6 +112,11 @@ class EpisodeGroup:
     @property
     def replayed(self) -> bool:
         """Never: episodes are sampled."""
+        return False
+
+    @property
+    def demonstrated(self) -> bool:
+        """Never."""
         return False
 
     @property

@@ -22,9 +22,9 @@ class PivotGroups:
     """Implements `GroupSource`. The order of pivots is `PivotOrder`'s; a step's samples are the policy's as it is.
 
     With `replay`, a group without any reward is given a success that the profile found at that pivot (`found`, by
-    candidate id), the first of them that this training's verifier rewards: what the policy no longer writes itself, no
-    sample of its own would teach again. It is trained on as if it had been sampled (its ratio begins at 1), which is
-    not the paper's objective.
+    candidate id), the first of them that this training's verifier rewards; with `demonstrate`, where there is none, the
+    expert's action: what the policy does not write itself, no sample of its own would teach it. What is given is
+    trained on as if it had been sampled (its ratio begins at 1), which is not the paper's objective.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class PivotGroups:
             actions = tuple(sample.ids for sample in samples)
             rewards = tuple(self._reward(pivot, ids) for ids in actions)
             group = PivotGroup(request.prompt_ids, actions, tuple(sample.logprobs for sample in samples), rewards)
-            groups.append(group if any(rewards) else self._with_replay(pivot, group))
+            groups.append(group if any(rewards) else self._helped(pivot, group))
         self.order.note_mastered(
             place for place, group in zip(places, groups, strict=True) if min(group.rewards) >= FULL_REWARD
         )
@@ -92,13 +92,16 @@ class PivotGroups:
     def _reward(self, pivot: Candidate, ids: Sequence[int]) -> float:
         return self.verifier.verify(pivot, self.renderer.parse(ids, pivot.tools)).reward
 
-    def _with_replay(self, pivot: Candidate, group: PivotGroup) -> PivotGroup:
-        """The group with a success of the profile's in its last place, where this verifier rewards one."""
-        for ids in self.found.get(pivot.id, ()):
+    def _helped(self, pivot: Candidate, group: PivotGroup) -> PivotGroup:
+        """The group with an action in its last place that this verifier rewards, where one may be given to it."""
+        given = [(ids, False) for ids in self.found.get(pivot.id, ())]
+        if self.config.demonstrate:
+            given.append((self.renderer.action_ids(pivot.expert), True))
+        for ids, demonstrated in given:
             reward = self._reward(pivot, ids)
             if reward:
                 return replace(
                     group, action_ids=(*group.action_ids[:-1], ids), logprobs=(*group.logprobs[:-1], ()),
-                    rewards=(*group.rewards[:-1], reward), replayed=True,
+                    rewards=(*group.rewards[:-1], reward), replayed=not demonstrated, demonstrated=demonstrated,
                 )  # fmt: skip
         return group

@@ -165,8 +165,10 @@ def train_step(
         advantages_BG = advantages_BG + pull_BG
     own_BG = rewards_BG.clone()
     replayed_B = torch.tensor([group.replayed for group in groups])
-    own_BG[replayed_B, -1] = 0.0  # only a group without any reward is given one
-    metrics = group_metrics(own_BG, advantages_BG, lengths_BG, replayed=int(replayed_B.sum()))
+    demonstrated_B = torch.tensor([group.demonstrated for group in groups])
+    own_BG[replayed_B | demonstrated_B, -1] = 0.0  # only a group without any reward is given one
+    given = {"replayed": int(replayed_B.sum()), "demonstrated": int(demonstrated_B.sum())}
+    metrics = group_metrics(own_BG, advantages_BG, lengths_BG, **given)
     teaches_B = ~zero_variance_B(rewards_BG)
     if bool(teaches_B.any()):
         progress.counters["idle_steps"] = 0
@@ -186,7 +188,7 @@ def train_step(
         norm = optimiser.update(progress.step * config.updates_per_step + update)
         metrics["train/grad_norm"] = norm
     metrics |= ratio_metrics(totals.ratios) | mismatch_metrics(totals.mismatch)
-    metrics |= token_metrics(totals.entropy, totals.kl, totals.tokens)
+    metrics |= token_metrics(totals.entropy, totals.kl if _has_kl_term(config) else None, totals.tokens)
     if k1_BG is not None:
         metrics["train/kl"] = float(k1_BG.sum() / lengths_BG.sum())
     metrics["train/loss"] = totals.loss

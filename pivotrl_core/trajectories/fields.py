@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
 from pivotrl_core.errors import DataError
 from pivotrl_core.trajectories.decoding import MAX_DEPTH, decode_json, has_lone_surrogate, nesting_depth
 from pivotrl_core.trajectories.drops import DropReason
+from pivotrl_core.trajectories.marks import RESERVED
 from pivotrl_core.types import Json, Role, Tool
 
 ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER,
     "assistant": Role.ASSISTANT, "tool": Role.TOOL, "function": Role.TOOL,
 }  # fmt: skip
+SCHEMA_KEYS = ("parameters", "params", "input_schema")
+"""Where public formats keep the JSON schema of a tool's arguments."""
 TEXT_PARTS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 
 
@@ -76,7 +79,7 @@ def _read_part(part: Json, field: str) -> str:
         return part
     kind = read_object(part, field).get("type")
     text = part.get("refusal") if kind == "refusal" else part.get("text")
-    if kind not in TEXT_PARTS | {"refusal"}:
+    if not isinstance(kind, str) or kind not in TEXT_PARTS | {"refusal"}:
         reject(DropReason.UNSUPPORTED_CONTENT, f"{field}.type", repr(kind)[:80])
     if not isinstance(text, str):
         reject(DropReason.WRONG_TYPE, f"{field}.text", "expected text")
@@ -99,6 +102,15 @@ def first_name(row: Mapping[str, Json], keys: Sequence[str]) -> str:
     return next((str(row[key]) for key in keys if isinstance(row.get(key), str | int) and row[key] != ""), "")
 
 
+def short_values(row: Mapping[str, Json], but: Collection[str] = ()) -> dict[str, Json]:
+    """The plain values of a row (texts, numbers, null), for a trajectory's metadata."""
+    return {
+        str(key): value
+        for key, value in row.items()
+        if key not in RESERVED and key not in but and (value is None or isinstance(value, str | int | float))
+    }
+
+
 def read_call_name(value: Json, field: str) -> str:
     """The name of the tool that a call calls."""
     if not isinstance(value, str) or not value.strip():
@@ -113,6 +125,16 @@ def read_decoded(value: Json, field: str) -> Json:
     if has_lone_surrogate(value):
         reject(DropReason.LONE_SURROGATE, field)
     return value
+
+
+def read_json_text(text: str, field: str) -> Json:
+    """The JSON value that a text of a row holds, within the row's own bounds."""
+    try:
+        return read_decoded(decode_json(text), field)
+    except RecursionError:
+        reject(DropReason.TOO_DEEP, field)
+    except ValueError as error:
+        reject(DropReason.ARGUMENTS_NOT_JSON, field, str(error)[:80])
 
 
 def read_tools(value: Json, field: str) -> tuple[Tool, ...]:
@@ -142,9 +164,10 @@ def _read_tool(value: Json, field: str) -> Tool:
     inner = value.get("function", value)
     if not isinstance(inner, Mapping):
         reject(DropReason.INVALID_TOOL, f"{field}.function", "expected an object")
-    name, parameters = inner.get("name"), inner.get("parameters") or {}
+    name = inner.get("name")
+    parameters: Json = next((inner[key] for key in SCHEMA_KEYS if inner.get(key)), {})
     if not isinstance(name, str) or not name.strip():
         reject(DropReason.INVALID_TOOL, f"{field}.name", "no name")
     if not isinstance(parameters, Mapping):
         reject(DropReason.INVALID_TOOL, f"{field}.parameters", "expected a JSON schema")
-    return Tool(name, str(inner.get("description") or ""), parameters)
+    return Tool(name, str(inner.get("description") or inner.get("doc") or ""), parameters)

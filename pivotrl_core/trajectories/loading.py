@@ -1,20 +1,26 @@
-"""Trajectories from files: each row is read, checked and de-duplicated as it goes by, or dropped with its reason."""
+"""Trajectories from files: each row is read, checked and de-duplicated as it goes by, or dropped with its reason.
+
+What is kept for all files read is 16 hex digits and a place for each trajectory, as numbers: no row is held.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pivotrl_core.trajectories.drops import Drop, DropReason, DropReport
 from pivotrl_core.trajectories.fields import InvalidRowError
-from pivotrl_core.trajectories.protocol import TrajectoryReader
-from pivotrl_core.trajectories.registry import READERS, detect_reader
-from pivotrl_core.trajectories.rows import Row, read_rows
+from pivotrl_core.trajectories.marks import ONLY_LAST_TURN, TOOLS_INFERRED
+from pivotrl_core.trajectories.places import files_below
+from pivotrl_core.trajectories.protocol import DocumentReader, TrajectoryReader
+from pivotrl_core.trajectories.registry import READERS, as_row, detect_reader
+from pivotrl_core.trajectories.rows import Row, read_rows, suffixes
+from pivotrl_core.trajectories.tool_inference import infer_tools
 from pivotrl_core.trajectories.validation import Limits, validate
-from pivotrl_core.types import Trajectory
+from pivotrl_core.types import Json, Trajectory
 
-SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+SUFFIXES = suffixes()
 """How names of trajectory files end; a pull takes the same."""
 
 
@@ -27,10 +33,10 @@ class Loaded:
 
 
 def trajectory_files(path: Path) -> list[Path]:
-    """The file itself, or every `.jsonl` and `.json` file (also `.gz`) below a folder, in the order of their names."""
+    """The file itself, or every file below a folder whose name ends as `SUFFIXES` say, in the order of their names."""
     if path.is_file():
         return [path]
-    return sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(SUFFIXES))
+    return [file for file in files_below(path) if file.name.endswith(SUFFIXES)]
 
 
 def load_trajectories(paths: Iterable[Path], limits: Limits | None = None, max_drop_share: float = 1.0) -> Loaded:
@@ -42,7 +48,7 @@ def load_trajectories(paths: Iterable[Path], limits: Limits | None = None, max_d
         max_drop_share: share of rows that may be unusable, in [0, 1]; equal rows are dropped beside it.
 
     Raises:
-        DataError: nothing was read, or a gzip is broken.
+        DataError: nothing was read, or a packed file is broken.
         TooManyDropsError: more rows than that are unusable.
     """
     report = DropReport()
@@ -54,59 +60,111 @@ def load_trajectories(paths: Iterable[Path], limits: Limits | None = None, max_d
 def iterate_trajectories(
     paths: Iterable[Path], report: DropReport, limits: Limits | None = None
 ) -> Iterator[Trajectory]:
-    """Trajectories one by one; `report` is filled on the way and adds up once the iterator has ended."""
-    seen = _Seen()
+    """Trajectories one by one; `report` is filled on the way and adds up once the iterator has ended.
+
+    A row counts for each trajectory in it: a result file of ten simulations is ten rows.
+    """
+    bounds, seen = limits or Limits(), _Seen()
     for path in paths:
-        seen.row_ids.clear()
+        seen.open(path.as_posix())
         reader: TrajectoryReader | None = None
-        for row in read_rows(path, limits or Limits()):
-            report.read += 1
+        for row in read_rows(path, bounds, lambda value: detect_reader(value) is not None):
             if isinstance(row, Drop):
-                report.drops.append(row)
-                continue
-            # A row that lost its decisive field belongs to the format of the rows before it.
-            reader = detect_reader(row.value) or reader
-            result = _read_row(path, row, reader, limits or Limits(), seen)
-            if isinstance(result, Drop):
-                report.drops.append(result)
+                results: list[_Result] = [("", row)]
             else:
-                report.kept += 1
-                yield result
+                # A row that lost its decisive field belongs to the format of the rows before it.
+                reader = detect_reader(row.value) or reader
+                results = _read_row(path, row, reader)
+            for place, read in results:
+                report.read += 1
+                result = _checked(read, place, path, bounds, seen) if isinstance(read, Trajectory) else read
+                if isinstance(result, Drop):
+                    report.drops.append(result)
+                else:
+                    report.kept += 1
+                    yield result
+
+
+_FILE = 2**40
+_Result = tuple[str, Trajectory | Drop]
+"""What became of one trajectory of a row, with its path inside of the row."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Content ids over all files (id -> place), and explicit row ids of the present file (id -> line)."""
+    """Content ids over all files, each with its place as `_FILE` * file + line, and row ids of the present one."""
 
-    contents: dict[str, str] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
+    contents: dict[int, int] = field(default_factory=dict)
     row_ids: dict[str, int] = field(default_factory=dict)
 
+    def open(self, file: str) -> None:
+        self.files.append(file)
+        self.row_ids.clear()
 
-def _read_row(path: Path, row: Row, reader: TrajectoryReader | None, limits: Limits, seen: _Seen) -> Trajectory | Drop:
-    file = path.as_posix()
-    if not isinstance(row.value, dict):
+
+def _read_row(path: Path, row: Row, reader: TrajectoryReader | None) -> list[_Result]:
+    """The trajectories of a row, or the reason why there is none."""
+    value, file = as_row(row.value), path.as_posix()
+    if value is None or (isinstance(row.value, list) and (reader is None or not reader.recognises(value))):
         detail = f"expected an object, found {type(row.value).__name__}"
-        return Drop(file, row.line, DropReason.WRONG_TYPE, "", detail)
+        return [("", Drop(file, row.line, DropReason.WRONG_TYPE, "", detail))]
     if reader is None:
         names = ", ".join(known.name for known in READERS)
-        detail = f"none of {names}; keys: {', '.join(sorted(map(str, row.value))[:8])}"
-        return Drop(file, row.line, DropReason.UNKNOWN_FORMAT, "", detail)
+        detail = f"none of {names}; keys: {', '.join(sorted(map(str, value))[:8])}"
+        return [("", Drop(file, row.line, DropReason.UNKNOWN_FORMAT, "", detail))]
     try:
-        trajectory = reader.read_row(row.value, f"{file}:{row.line}")
+        parts = reader.split(value) if isinstance(reader, DocumentReader) else [("", value)]
+    except InvalidRowError as error:
+        return [("", _drop(file, row.line, "", error))]
+    return _with_tools([(place, _read_part(file, row.line, place, part, reader)) for place, part in parts])
+
+
+def _read_part(
+    file: str, line: int, place: str, part: Mapping[str, Json], reader: TrajectoryReader
+) -> Trajectory | Drop:
+    try:
+        return reader.read_row(part, f"{file}:{line}")
+    except InvalidRowError as error:
+        return _drop(file, line, place, error)
+
+
+def _drop(file: str, line: int, place: str, error: InvalidRowError) -> Drop:
+    return Drop(file, line, error.reason, f"{place}.{error.field}" if place else error.field, error.detail)
+
+
+def _with_tools(results: list[_Result]) -> list[_Result]:
+    """The trajectories of one row with tools: those without any share what can be inferred from the calls of all."""
+    bare = [
+        one
+        for _, one in results
+        if isinstance(one, Trajectory) and not one.tools and not one.metadata.get(ONLY_LAST_TURN)
+    ]
+    tools = infer_tools(message for one in bare for message in one.messages)
+    if not tools:
+        return results
+    marked = {id(one): replace(one, tools=tools, metadata={**one.metadata, TOOLS_INFERRED: True}) for one in bare}
+    return [(place, marked.get(id(one), one)) for place, one in results]
+
+
+def _checked(trajectory: Trajectory, place: str, path: Path, limits: Limits, seen: _Seen) -> Trajectory | Drop:
+    file, line = path.as_posix(), int(trajectory.source.rpartition(":")[2])
+    try:
         validate(trajectory, limits)
     except InvalidRowError as error:
-        return Drop(file, row.line, error.reason, error.field, error.detail)
-    return _deduplicate(file, row.line, trajectory, seen)
+        return _drop(file, line, place, error)
+    return _deduplicate(file, line, trajectory, seen)
 
 
 def _deduplicate(file: str, line: int, trajectory: Trajectory, seen: _Seen) -> Trajectory | Drop:
-    identity = trajectory.id
+    identity = int(trajectory.id, 16)
     if identity in seen.contents:
-        return Drop(file, line, DropReason.DUPLICATE_CONTENT, "", f"equals {seen.contents[identity]}")
+        first, at = divmod(seen.contents[identity], _FILE)
+        return Drop(file, line, DropReason.DUPLICATE_CONTENT, "", f"equals {seen.files[first]}:{at}")
     row_id = trajectory.metadata.get("row_id")
     if row_id is not None and row_id in seen.row_ids:
         return Drop(file, line, DropReason.DUPLICATE_ID, "id", f"{row_id[:80]}, first on line {seen.row_ids[row_id]}")
-    seen.contents[identity] = trajectory.source
+    seen.contents[identity] = (len(seen.files) - 1) * _FILE + line
     if row_id is not None:
         seen.row_ids[row_id] = line
     return trajectory

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pivotrl_core.trajectories.marks import HARNESS
 from pivotrl_core.trajectories.nemo_gym import NEMO_ROW, PARAMS
 from pivotrl_core.types import Candidate, Json, Message, Role, Tool, ToolCall
 
@@ -57,10 +58,18 @@ def _build_row(candidate: Candidate) -> dict[str, Json]:
     }
     return {
         PARAMS: params,
-        "expected_action": _action(candidate.expert),
+        **_target(candidate),
         "trajectory_id": candidate.trajectory_id,
         "pivot_agent_turn_index": candidate.turn_index,
     }
+
+
+def _target(candidate: Candidate) -> dict[str, Json]:
+    """The expert's action, in the field where the agent of its domain looks for it."""
+    harness = candidate.metadata.get(HARNESS)
+    if candidate.domain == "terminal" and harness and not candidate.expert.tool_calls:
+        return {"expected_answer": candidate.expert.content, "metadata": {"harness": harness}}
+    return {"expected_action": _action(candidate.expert)}
 
 
 def _items(messages: Sequence[Message]) -> list[Json]:

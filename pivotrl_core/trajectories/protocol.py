@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from pivotrl_core.trajectories.turns import ONLY_LAST_TURN
 from pivotrl_core.types import Json, Trajectory
 
-RESERVED = frozenset({"row_id", "turn_index", "nemo_row", ONLY_LAST_TURN})
-"""Metadata keys that mean something here. Only readers set them: a row's own keys of these names are not carried."""
+ITEMS = "items"
+"""A JSON list that may be one trajectory (of messages, of events) is offered to readers as an object with this key."""
 
 
 class TrajectoryReader(Protocol):
@@ -26,5 +25,18 @@ class TrajectoryReader(Protocol):
 
         Raises:
             InvalidRowError: with the reason and the field.
+        """
+        ...
+
+
+@runtime_checkable
+class DocumentReader(TrajectoryReader, Protocol):
+    """Reads a format whose rows may hold several trajectories, with things that they share."""
+
+    def split(self, row: Mapping[str, Json]) -> list[tuple[str, Mapping[str, Json]]]:
+        """Each trajectory's own row, complete with what it shares with the others, and its path inside of `row`.
+
+        Raises:
+            InvalidRowError: there is nothing to take apart.
         """
         ...

@@ -1,16 +1,17 @@
-"""Rows of a file, one at a time: JSON a line, or one JSON list. What cannot be decoded is a drop in its place.
+"""Rows of a file, one at a time: JSON a line, or one JSON document. What cannot be decoded is a drop in its place.
 
-A gzip (`.gz`) is unpacked on the way, and no more of it is held than a line may be long, whatever it unpacks to. Rows
-behind a break in it cannot be counted, so a broken one is an error and no drop.
+A gzip (`.gz`) or Zstandard file (`.zst`) is unpacked on the way, and no more of it is held than a line may be long,
+whatever it unpacks to. Rows behind a break in it cannot be counted, so a broken one is an error and no drop.
 """
 
 from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,9 @@ from pivotrl_core.trajectories.drops import Drop, DropReason
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Json
 
-_PACKED = ".gz"
+PACKED = (".gz", ".zst")
+DOCUMENTS = (".json", ".traj")
+"""How names end of files that are one JSON value; all others are JSON a line."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -34,19 +37,30 @@ class Row:
     value: Json
 
 
-def read_rows(path: Path, limits: Limits) -> Iterator[Row | Drop]:
-    """Rows of one file in order. A `.json` file may hold a list of rows or a single row; all else is JSON a line.
+def suffixes() -> tuple[str, ...]:
+    """How names of trajectory files end."""
+    plain = (".jsonl", *DOCUMENTS)
+    return tuple(kind + packed for packed in ("", *PACKED) for kind in plain)
+
+
+def read_rows(path: Path, limits: Limits, is_row: Callable[[Json], bool] = lambda _: False) -> Iterator[Row | Drop]:
+    """Rows of one file in order. A document holds a list of rows, or is a single row; all else is JSON a line.
+
+    Args:
+        path: the file.
+        limits: bounds on one row.
+        is_row: whether a document that is a list is one row as it stands (a list of messages, say).
 
     Raises:
-        DataError: a gzip that is broken or cut short, or that unpacks to a longer JSON list than a line may be.
+        DataError: a packed file that is broken or cut short, or that unpacks to a longer JSON list than a line may be.
     """
-    if path.name.removesuffix(_PACKED).endswith(".json"):
+    if _is_document(path):
         try:
             value = _decode(_whole(path, limits.max_line_bytes))
         except (ValueError, RecursionError):
             pass  # some publish JSON lines under this name
         else:
-            values = value if isinstance(value, list) else [value]
+            values = value if isinstance(value, list) and not is_row(value) else [value]
             for index, item in enumerate(values, start=1):
                 yield _bounded(path, Row(index, item), limits, may_hold_surrogates=True)
             return
@@ -60,28 +74,43 @@ def read_rows(path: Path, limits: Limits) -> Iterator[Row | Drop]:
                 yield _decode_line(path, number, line, limits)
 
 
+def _is_document(path: Path) -> bool:
+    name = path.name
+    for packed in PACKED:
+        name = name.removesuffix(packed)
+    return name.endswith(DOCUMENTS)
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked where it is a gzip."""
+    """The bytes of a file, unpacked where it is packed."""
     with path.open("rb") as file:
-        if path.suffix != _PACKED:
+        if path.suffix not in PACKED:
             yield file
             return
         try:
-            yield gzip.GzipFile(fileobj=file)  # type: ignore[misc]
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise DataError(f"{path}: a broken or truncated gzip ({error}); bring the file again, whole") from error
+            yield gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else _zstd(file)  # type: ignore[misc]
+        except (OSError, zlib.error, EOFError) as error:
+            kind = "gzip" if path.suffix == ".gz" else "Zstandard file"
+            raise DataError(f"{path}: a broken or truncated {kind} ({error}); bring the file again, whole") from error
+
+
+def _zstd(file: BinaryIO) -> BinaryIO:
+    """A Zstandard file's bytes. Arrow brings the decoder, and notices where a file is cut short."""
+    import pyarrow as pa
+
+    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd"))
 
 
 def _whole(path: Path, limit: int) -> bytes:
-    """All bytes of a file that may be one value. Of a gzip, whose size says little, at most `limit` are held.
+    """All bytes of a file that may be one value. Of a packed one, whose size says little, at most `limit` are held.
 
     Raises:
-        ValueError: a gzip with more, so no value to be held at once.
+        ValueError: a packed file with more, so no value to be held at once.
         DataError: that, and what it begins with is a list.
     """
     with _opened(path) as file:
-        if path.suffix != _PACKED:
+        if path.suffix not in PACKED:
             return file.read()
         data = file.read(limit + 1)
     if len(data) <= limit:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from pivotrl_core.errors import DataError, SandboxUnavailableError
 from pivotrl_core.trajectories.fields import InvalidRowError, read_tools
-from pivotrl_core.trajectories.nemo_gym import NEMO_ROW, PARAMS, read_expert, read_items
+from pivotrl_core.trajectories.nemo_gym import INPUT, NEMO_ROW, PARAMS, read_expert
+from pivotrl_core.trajectories.response_items import read_items
 from pivotrl_core.types import Candidate, Json, Message, canonical_json
 from pivotrl_core.verifiers.nemo_gym.grader import verify_nemo_gym
 from pivotrl_core.verifiers.nemo_gym.rules import ParallelRule
@@ -97,7 +98,7 @@ def _verify_default(
     return {"reward": verdict.reward, "components": dict(verdict.components), "reason": reason}
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _verifier(settings: NemoGymSettings, own_threshold: bool, workspaces: Path | None) -> FunctionalVerifier:
     """The verifier of settings; without a threshold of the row's own, texts are compared at ours."""
     tool = FunctionalSettings()
@@ -121,6 +122,6 @@ def _state(params: Mapping[str, Json]) -> tuple[Message, ...]:
     """The state as far as it can be read: what is compared with it is the action, and few rules look at it."""
     items = params.get("input")
     try:
-        return read_items(items) if isinstance(items, list) else ()
+        return read_items(items, INPUT) if isinstance(items, list) else ()
     except InvalidRowError:
         return ()

@@ -14,13 +14,13 @@ from tasks.run_reports import RunReports
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.transforms import Bbox
 
 CAPTION = (
     "Up: better at what it was trained for. Left of the line: other abilities lost. Bars are 95 % intervals; the "
     "change out of domain is paired with base on the same items (embedded item sets, not the official benchmarks)."
 )
 
+MARKER = 8  # points across
 _PLACES = [(across, up) for step in (7, 21, 35) for across in (8, -8) for up in (step, -step)]  # of a name, in points
 
 
@@ -71,7 +71,7 @@ def _draw(axis: Axes, points: Sequence[_Point], arms: Sequence[str], label: str)
         axis.errorbar(
             [across[0]], [up[0]],
             xerr=[[across[0] - across[1]], [across[2] - across[0]]], yerr=[[up[0] - up[1]], [up[2] - up[0]]],
-            fmt=look.marker, color=look.colour, markersize=8, elinewidth=1.4, capsize=3, label=point.arm,
+            fmt=look.marker, color=look.colour, markersize=MARKER, elinewidth=1.4, capsize=3, label=point.arm,
         )  # fmt: skip
     axis.set_xlabel("mean change over the embedded OOD benchmarks against base, points")
     axis.set_ylabel(f"{label}, %")
@@ -82,11 +82,17 @@ def _draw(axis: Axes, points: Sequence[_Point], arms: Sequence[str], label: str)
 
 
 def _label(axis: Axes, points: Sequence[_Point]) -> None:
-    """Each arm's name beside its point, in the first place where it lies on no name set before, or else in the last."""
+    """Each arm's name beside its point: in the first place where it lies on no point or name, or else in the last."""
+    from matplotlib.transforms import Bbox
+
     figure = axis.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # the layout, which says where the points come to lie
-    taken: list[Bbox] = []
+    reach = MARKER / 2 * figure.dpi / 72
+    taken = [
+        Bbox([[across - reach, up - reach], [across + reach, up + reach]])
+        for across, up in axis.transData.transform([(point.change[0], point.success[0]) for point in points])
+    ]
     for point in points:
         label = axis.annotate(
             point.arm, (point.change[0], point.success[0]), xytext=_PLACES[0], textcoords="offset points",

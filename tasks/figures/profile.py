@@ -51,7 +51,10 @@ def _draw(axis: Axes, histogram: Mapping[str, Json], cut: float | None, arm: str
     axis.bar(places, profiled, width=width, color=MUTED)
     axis.bar(places, kept, width=width, color=COLOURS[0])
     for place, count in zip(places, profiled, strict=True):
-        axis.annotate(f"{count}", (place, count), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=9)
+        axis.annotate(
+            f"{count}", (place, count), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=9,
+            bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
+        )  # fmt: skip
     if cut is not None:
         axis.axvline(cut, color=INK, linewidth=1.4, linestyle=(0, (4, 2)))
         axis.annotate(

@@ -1,4 +1,4 @@
-"""Folder source: trajectories that already lie on this machine, or one single file.
+"""Folder source: trajectories that already lie on this machine, in a folder, one single file, or what a pattern finds.
 
 Files are told apart by content, not by modification time: hashing costs about a second per gigabyte and a manifest
 without time stamps is the same wherever the folder was copied to.
@@ -15,13 +15,14 @@ from pathlib import Path
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest
 from pivotrl_core.trajectories.loading import SUFFIXES
+from pivotrl_core.trajectories.places import files_below, pattern_base
 from tasks.pull.manifest import Manifest
 from tasks.pull.origin import Listing, SourceChangedError, SourceObject, is_data_key
 
 
 @dataclass(frozen=True, slots=True)
 class FolderSource:
-    """A folder or one file.
+    """A folder, one file, or a pattern such as `runs/*/trajectory.json`.
 
     Attributes:
         path: As the configuration writes it; this text, not its resolution, goes into the manifest.
@@ -35,10 +36,10 @@ class FolderSource:
 
     def open(self) -> FolderOrigin:
         """Raises ConfigError where nothing is at the path."""
-        place = self.root / Path(self.path).expanduser()
+        place, pattern = pattern_base(self.root / Path(self.path).expanduser())
         if not place.exists():
-            raise ConfigError(f"{self.key} {self.path!r}: {place} does not exist; give a file or folder")
-        return FolderOrigin({"kind": "folder", "path": self.path}, place)
+            raise ConfigError(f"{self.key} {self.path!r}: {place} does not exist; give a file, a folder or a pattern")
+        return FolderOrigin({"kind": "folder", "path": self.path}, place, pattern=pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +47,21 @@ class FolderOrigin:
     """An opened folder; `revision` is the resolved revision where the folder is a snapshot of something else.
 
     Of such a snapshot only what `patterns` name is offered: the hub's cache also holds what other pulls have asked for.
+    `pattern` is the user's own, below `place`, as a shell reads it.
     """
 
     identity: Mapping[str, str]
     place: Path
     revision: str = ""
     patterns: tuple[str, ...] = ()
+    pattern: str = ""
 
     def list_objects(self, _previous: Manifest | None) -> Listing:
         """Every data file below the folder, in order of its key; a single file may bear any name."""
         if self.place.is_file():
             keys = [self.place.name] if self.place.name.lower().endswith(SUFFIXES) else []
         else:
-            found = (path.relative_to(self.place).as_posix() for path in self.place.rglob("*") if path.is_file())
+            found = (path.relative_to(self.place).as_posix() for path in files_below(self.place, self.pattern))
             keys = sorted(key for key in found if is_data_key(key) and self._is_wanted(key))
         return Listing(tuple(self._describe(key) for key in keys), self.revision)
 

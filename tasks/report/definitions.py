@@ -77,6 +77,12 @@ TRAIN = (
         "falls",
     ),
     Definition(
+        "train/demonstrated_share",
+        "groups without a reward that got the expert's action / all groups",
+        "share",
+        "falls",
+    ),
+    Definition(
         "train/advantage_abs_mean", "mean of |A_bg|, A = (r - mean) / (std + eps) in its group", "-", "0.2 to 1"
     ),
     Definition("train/action_length_mean", "mean tokens of an action", "tokens", "no steady growth"),
@@ -99,7 +105,12 @@ TRAIN = (
     ),
     Definition("train/kept_share", "1 - clip_low_share - clip_high_share", "share", "above 0.8"),
     Definition("train/entropy", "mean entropy of the policy over trained tokens", "nats", "no collapse to 0"),
-    Definition("train/kl", "mean KL estimate to the reference policy over trained tokens", "nats", "below 0.5"),
+    Definition(
+        "train/kl",
+        "mean KL estimate to the reference policy over trained tokens, where KL has a weight",
+        "nats",
+        "below 0.5",
+    ),
     Definition(
         "train/loss",
         "SFT: mean negative log-probability of expert tokens, in nats; GRPO, E2E: the clipped "

@@ -1,4 +1,5 @@
-"""Replay: a pivot that the policy fails throughout is given back a success that the profile found there."""
+"""Replay and demonstration: a pivot that the policy fails throughout is given a success that the profile found there,
+or the expert's action."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ from pivotrl_core.training.pivot_groups import PivotGroups
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.policy_gradient import train_step
 from pivotrl_core.training.scoring import score_row
+from pivotrl_core.types import Action, Candidate, Verdict
 from tests.tiny_models import COMPUTE
 from tests.toy_training import LOW_RANK, LetterVerifier, toy_candidates
 
@@ -32,6 +34,18 @@ SETTINGS = GRPOTrain(
 )  # fmt: skip
 ONLY_THE_EXAMPLE = LetterVerifier("§")
 EXAMPLE = "A§"
+
+
+class OneOf:
+    """Reward 1 for an action that is one of some, token by token."""
+
+    name, version = "one-of", "1"
+
+    def __init__(self, renderer: ChatRenderer, actions: set[tuple[int, ...]]) -> None:
+        self.texts = {renderer.parse(ids, ()).text for ids in actions}
+
+    def verify(self, candidate: Candidate, action: Action) -> Verdict:
+        return Verdict(float(action.text in self.texts), "")
 
 
 def policy_of(folder: Path) -> TrainablePolicy:
@@ -78,6 +92,37 @@ def test_a_group_with_a_reward_of_its_own_or_without_a_success_stays_as_it_is(ti
     assert not any(group.replayed for group in groups_of(policy, found=False))
     # A success of the profile's verifier that the arm's own verifier does not reward is none.
     assert not any(group.replayed for group in groups_of(policy, verifier=LetterVerifier("¤")))
+
+
+def test_the_expert_s_action_is_given_where_there_is_nothing_to_replay(tiny_llama: Path) -> None:
+    policy = policy_of(tiny_llama)
+    demonstrating = SETTINGS.model_copy(update={"demonstrate": True})
+    assert all(group.replayed and not group.demonstrated for group in groups_of(policy, demonstrating))
+    renderer = ChatRenderer(policy.tokenizer, "compact")
+    experts = {renderer.action_ids(pivot.expert) for pivot in toy_candidates()}
+    expert_alone = OneOf(renderer, experts)
+    settings = [demonstrating, demonstrating.model_copy(update={"replay": False})]
+    for groups in (groups_of(policy, one, expert_alone) for one in settings):
+        for group in groups:
+            assert (group.replayed, group.demonstrated) == (False, True)
+            assert group.action_ids[-1] in experts
+            assert group.rewards == (0.0, 0.0, 0.0, 1.0)
+    assert not any(group.demonstrated for group in groups_of(policy, SETTINGS, expert_alone))
+    # An action of the expert's that the arm's own verifier does not reward teaches nothing.
+    assert not any(group.demonstrated for group in groups_of(policy, demonstrating, LetterVerifier("¤")))
+
+
+def test_a_demonstration_moves_the_policy_to_it_and_is_no_reward_of_its_own(tiny_llama: Path) -> None:
+    policy = policy_of(tiny_llama)
+    renderer = ChatRenderer(policy.tokenizer, "compact")
+    expert_alone = OneOf(renderer, {renderer.action_ids(pivot.expert) for pivot in toy_candidates()})
+    settings = SETTINGS.model_copy(update={"demonstrate": True})
+    groups = groups_of(policy, settings, expert_alone)
+    before = [logprob(policy, group) for group in groups]
+    metrics = train_step(policy, Optimiser(policy, settings.optimiser, 1), groups, settings, 400, Progress())
+    assert all(logprob(policy, group) > old for group, old in zip(groups, before, strict=True))
+    found = [metrics[f"train/{name}"] for name in ("reward_mean", "replayed_share", "demonstrated_share")]
+    assert found == [0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("updates", [1, 3])

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.profile_record import read_candidates, write_candidates
 from pivotrl_core.trajectories.drops import DropReport
+from pivotrl_core.trajectories.fields import InvalidRowError
 from pivotrl_core.trajectories.loading import iterate_trajectories
+from pivotrl_core.trajectories.protocol import DocumentReader
+from pivotrl_core.trajectories.registry import READERS, as_row, detect_reader
+from tests.trajectory_rows import ROWS as FORMATS
 
 TEXT = st.text(st.characters(), max_size=8) | st.sampled_from(["", "c1", "find", "{}", '{"a": 1}', "<think>"])
 ANYTHING = st.recursive(
@@ -73,7 +79,8 @@ def mutated(draw: st.DrawFn, rows: st.SearchStrategy[Any]) -> Any:
     return row
 
 
-ROWS = CHAT | PIVOT | mutated(CHAT) | mutated(PIVOT) | ANYTHING
+FORMAT_ROWS = st.sampled_from([row for _, row in FORMATS.values()])
+ROWS = CHAT | PIVOT | mutated(CHAT) | mutated(PIVOT) | mutated(FORMAT_ROWS) | ANYTHING
 LINES = st.lists(ROWS.map(lambda row: json.dumps(row).encode()) | st.binary(max_size=20), max_size=5)
 
 
@@ -92,3 +99,59 @@ def test_every_row_is_kept_or_dropped_and_what_is_kept_can_be_stored(lines: list
         write_candidates(Path(folder) / "candidates.parquet", candidates)
         again = read_candidates(Path(folder) / "candidates.parquet")
         assert [candidate.id for candidate in again] == [candidate.id for candidate in candidates]
+
+
+ODD: list[Any] = [
+    None, 0, 1.5, True, "", "x", "{", "<tool_call>", "<think>", [], {}, [[]], [{}], [None], [1], {"a": 1},
+    {"content": 5},
+]  # fmt: skip
+
+
+def paths(value: Any) -> Iterator[tuple[Any, ...]]:
+    """The place of each part of a value."""
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield (key,)
+        yield from ((key, *rest) for rest in paths(value[key]))
+
+
+def damaged(row: Any) -> Iterator[Any]:
+    """The row with each of its parts removed, and replaced by each odd value."""
+    for path in paths(row):
+        for odd in [..., *ODD]:
+            copy = json.loads(json.dumps(row))
+            node = copy
+            for key in path[:-1]:
+                node = node[key]
+            if odd is ...:
+                del node[path[-1]]
+            else:
+                node[path[-1]] = odd
+            yield copy
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_whatever_part_of_a_row_is_damaged_its_reader_raises_nothing_but_its_own_error(name: str) -> None:
+    whole = detect_reader(FORMATS[name][1])
+    for value in damaged(FORMATS[name][1]):
+        row = as_row(value)
+        for reader in {detect_reader(value), whole}:
+            if reader is None or row is None:
+                continue
+            try:
+                parts = reader.split(row) if isinstance(reader, DocumentReader) else [("", row)]
+                for _, part in parts:
+                    assert len(reader.read_row(part, "rows.jsonl:1").id) == 16
+            except InvalidRowError:
+                pass
+
+
+@given(st.sampled_from(READERS), ANYTHING | mutated(FORMAT_ROWS))
+@settings(max_examples=300, deadline=None)
+def test_a_reader_that_is_given_another_formats_row_raises_nothing_but_its_own_error(reader: Any, value: Any) -> None:
+    row = as_row(value) or {}
+    try:
+        reader.recognises(row)
+        reader.read_row(row, "rows.jsonl:1")
+    except InvalidRowError:
+        pass

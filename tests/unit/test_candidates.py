@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.profile_record import read_candidates, read_profile, write_candidates
-from pivotrl_core.types import Message, Role, Split, Tool, ToolCall, Trajectory
+from pivotrl_core.types import Candidate, Message, Role, Split, Tool, ToolCall, Trajectory
 
 HELLO = Message(Role.USER, "Hello.")
 HI = Message(Role.ASSISTANT, "Hi.", thinking="greet back")
@@ -76,3 +77,11 @@ def test_a_file_of_another_kind_or_no_parquet_at_all_is_named(tmp_path: Path) ->
     (tmp_path / "x.parquet").write_text("no")
     with pytest.raises(DataError, match="cannot be read as Parquet"):
         read_candidates(tmp_path / "x.parquet")
+
+
+def test_candidates_are_written_in_parts_as_they_come_and_read_as_one(tmp_path: Path) -> None:
+    texts = [f"{index}" + "x" * 1_000_000 for index in range(40)]
+    come = (Candidate((Message(Role.USER, text),), (), Message(Role.ASSISTANT, "y"), "t", 0) for text in texts)
+    write_candidates(tmp_path / "c.parquet", come)
+    assert pq.ParquetFile(tmp_path / "c.parquet").num_row_groups == 3  # of 16 million characters: 16, 16 and 8
+    assert [one.state[0].content for one in read_candidates(tmp_path / "c.parquet")] == texts

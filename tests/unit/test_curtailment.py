@@ -27,7 +27,8 @@ from pivotrl_core.stages.rules import curtailment
 
 RULES: list[CountRule] = [
     *(Pivots(tenths / 10) for tenths in range(11)), *(Pivots(tenths / 10, inclusive=True) for tenths in range(11)),
-    Pivots(0.6, {"terminal": 0.25}), *(SigmaThreshold(eta) for eta in (0.0, 0.3, 0.45, 0.5)),
+    Pivots(0.6, {"terminal": 0.25}), Pivots(0.6, keep_failed=True),
+    *(SigmaThreshold(eta) for eta in (0.0, 0.3, 0.45, 0.5)),
     *(Bootstrap(0.6, confidence) for confidence in (0.5, 0.8, 0.99)), AllTurns(),
 ]  # fmt: skip
 KS = [2, 3, 4, 8, 16]

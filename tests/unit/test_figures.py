@@ -19,3 +19,17 @@ def test_names_of_arms_at_the_same_point_do_not_lie_on_each_other():
     assert [label.get_text() for label in axis.texts] == names
     boxes = [label.get_window_extent() for label in axis.texts]
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+def test_a_name_does_not_lie_on_another_arms_point():
+    points = [
+        _Point("base", (48.0, 33.0, 62.0), (0.0, 0.0, 0.0)),
+        _Point("pivotrl", (50.0, 35.0, 65.0), (1.2, -1.2, 3.7)),
+    ]
+    drawing = Figure(figsize=(7.2, 4.4), layout="constrained")
+    axis = drawing.subplots()
+    _draw(axis, points, ["base", "pivotrl"], "success")
+    drawing.draw_without_rendering()
+    places = axis.transData.transform([(point.change[0], point.success[0]) for point in points])
+    for label in axis.texts:
+        assert not any(label.get_window_extent().contains(*place) for place in places)

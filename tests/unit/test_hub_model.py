@@ -107,7 +107,7 @@ def test_no_weights_are_downloaded_before_a_stage_computes_with_them(
     monkeypatch.chdir(tmp_path)
     write_json(tmp_path / "params.yaml", context.config.model_dump(mode="json"))
     (tmp_path / "dvc.yaml").touch()
-    assert "state_tokens" in inspect_text(tmp_path / "data/pulled/train", as_json=True)
+    assert "state_tokens" in inspect_text([tmp_path / "data/pulled/train"], as_json=True)
     assert policy_digest(tmp_path / "models/base", tmp_path / "models/base")  # the commit says it
     assert hub.patterns == [TOKENIZER_FILES] * 3
     load_policy(tmp_path / "models/base", tmp_path / "models/base", COMPUTE)

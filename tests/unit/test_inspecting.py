@@ -13,7 +13,7 @@ from flows.cli import app
 from flows.inspecting import inspect_text
 from pivotrl_core.environments.recording import to_openai_row
 from pivotrl_core.errors import DataError
-from pivotrl_core.files import write_jsonl
+from pivotrl_core.files import write_json, write_jsonl
 from tests.toy_training import toy_trajectories
 
 
@@ -34,7 +34,7 @@ def _limits(root: Path, text: str) -> None:
 
 
 def _inspected(file: Path, **options: bool) -> dict[str, Any]:
-    return dict(json.loads(inspect_text(file, as_json=True, **options)))
+    return dict(json.loads(inspect_text([file], as_json=True, **options)))
 
 
 def _dropped(inspected: dict[str, Any]) -> tuple[int, int]:
@@ -58,7 +58,7 @@ def test_states_and_actions_have_lengths_of_their_own_and_limits_say_what_they_d
         _limits(file.parent, f"max_state_tokens: {limits[0]}, max_action_tokens: {limits[1]}")
         assert _dropped(_inspected(file)) == dropped
     _limits(file.parent, "max_state_tokens: 1")
-    assert "  data.max_state_tokens:\n    limit: 1\n" in inspect_text(file, as_json=False)
+    assert "  data.max_state_tokens:\n    limit: 1\n" in inspect_text([file], as_json=False)
 
 
 @pytest.mark.parametrize("tokens", [True, False])
@@ -77,7 +77,7 @@ def test_of_a_folder_that_is_read_which_a_run_would_train_on_and_the_warmup_stan
         (folder / name).write_text("[]")
     inspected = _inspected(folder)
     assert (inspected["read"], inspected["kept"], inspected["warmup"]["kept"]) == (4, 4, 3)
-    assert "warmup:\n  " in inspect_text(folder, as_json=False)
+    assert "warmup:\n  " in inspect_text([folder], as_json=False)
     (folder / "warmup" / "warmup").mkdir()
     with pytest.raises(DataError, match="to train on"):
         _inspected(folder / "warmup" / "warmup")
@@ -94,3 +94,25 @@ def test_lengths_are_those_of_the_model_and_parameters_that_are_named(file: Path
     model = ("--model", str(tiny_qwen3))
     assert longest() == longest(*model)  # the tiny models share a tokenizer
     assert longest("--params", str(other), *model) != longest()
+
+
+def test_several_files_folders_and_patterns_are_inspected_as_one_and_each_file_once(file: Path) -> None:
+    rows = [to_openai_row(one) for one in toy_trajectories(9)]
+    for name, part in (("a/x.jsonl", rows[4:6]), ("b/y.jsonl", rows[6:])):
+        write_jsonl(file.parent / "runs" / name, part)
+    places = [str(file), str(file.parent / "runs" / "*" / "*.jsonl"), str(file.parent / "runs" / "a")]
+    answer = CliRunner().invoke(app, ["inspect", *places, "--no-tokens", "--json"])
+    assert answer.exit_code == 0, answer.output
+    report = json.loads(answer.output)
+    assert (report["read"], report["kept"]) == (9, 9)
+    assert sum(report["candidates_by_decision"].values()) == report["candidates"]
+    with pytest.raises(DataError, match="to train on"):
+        inspect_text([file.parent / "runs" / "nothing*"], as_json=False)
+
+
+def test_pools_of_the_checkout_show_where_pivots_concentrate(file: Path) -> None:
+    assert "pools_of_this_checkout_by_decision" not in _inspected(file, tokens=False)
+    kept = {"argument": {"profiled": 4, "kept": 1}}
+    write_json(file.parent / "data" / "pools" / "pivotrl" / "report.json", {"by_decision": kept})
+    write_json(file.parent / "data" / "pools" / "older" / "report.json", {})
+    assert _inspected(file, tokens=False)["pools_of_this_checkout_by_decision"] == {"pivotrl": kept}

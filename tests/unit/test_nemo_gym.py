@@ -144,6 +144,19 @@ def test_a_candidate_of_another_format_becomes_a_row_that_reads_as_the_same_cand
     assert (again.id, again.turn_index) == (made.id, 1)
 
 
+def test_a_terminal_candidate_of_another_format_has_its_answer_where_the_terminal_judge_looks(tmp_path: Path) -> None:
+    answer = '{"analysis": "", "plan": "", "commands": []}'
+    asked = (Message(Role.USER, "Make it."),)
+    made = Candidate(
+        asked, (), Message(Role.ASSISTANT, answer), "t1", 0, "terminal", metadata={"harness": "terminus_2"}
+    )
+    written = candidate_to_nemo_row(made)
+    assert (written["expected_answer"], written["metadata"]) == (answer, {"harness": "terminus_2"})
+    assert written["agent_ref"]["name"] == "terminus_judge_simple_agent"
+    [again] = candidates_of(tmp_path, written)
+    assert (again.id, again.domain, again.metadata["harness"]) == (made.id, "terminal", "terminus_2")
+
+
 @needs_shared
 @pytest.mark.parametrize(
     ("name", "domain"),
@@ -160,6 +173,9 @@ def test_real_pivot_rows_are_read_and_written_without_loss(tmp_path: Path, name:
     rows = [json.loads(line) for line in (SHARED / name).read_text(encoding="utf-8").splitlines()]
     candidates = candidates_of(tmp_path, *rows)
     assert [candidate.domain for candidate in candidates] == [domain] * len(rows)
-    for original, candidate in zip(rows, candidates, strict=True):
+    write_candidates(tmp_path / "c.parquet", candidates)
+    for original, candidate in zip(rows, read_candidates(tmp_path / "c.parquet"), strict=True):
         written = candidate_to_nemo_row(candidate)
-        assert {key: written[key] for key in original} == original
+        # As text, so that 1, 1.0 and true are not the same, in the row's own order; the agent alone may be added.
+        assert json.dumps({key: written[key] for key in original}) == json.dumps(original)
+        assert set(written) - set(original) <= {"agent_ref"}

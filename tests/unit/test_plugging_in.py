@@ -142,25 +142,25 @@ def _words(command: str) -> list[str] | None:
 
 
 # example: reader
-SPEAKERS = {"system": Role.SYSTEM, "human": Role.USER, "gpt": Role.ASSISTANT}
+SPEAKERS = {"manager": Role.SYSTEM, "customer": Role.USER, "agent": Role.ASSISTANT}
 
 
-class ShareGPTReader:
-    """Rows with `conversations`, a list of {"from": speaker, "value": text}."""
+class DialogueReader:
+    """Rows with `dialogue`, a list of {"speaker": who, "text": what}."""
 
-    name = "sharegpt"
+    name = "dialogue"
 
     def recognises(self, row: Mapping[str, Json]) -> bool:
-        return isinstance(row.get("conversations"), list)
+        return isinstance(row.get("dialogue"), list)
 
     def read_row(self, row: Mapping[str, Json], source: str) -> Trajectory:
         messages = []
-        for index, value in enumerate(read_list(row.get("conversations"), "conversations")):
-            turn = read_object(value, f"conversations[{index}]")
-            role = SPEAKERS.get(str(turn.get("from")))
+        for index, value in enumerate(read_list(row.get("dialogue"), "dialogue")):
+            turn = read_object(value, f"dialogue[{index}]")
+            role = SPEAKERS.get(str(turn.get("speaker")))
             if role is None:
-                reject(DropReason.UNKNOWN_ROLE, f"conversations[{index}].from", str(turn.get("from"))[:80])
-            messages.append(Message(role, str(turn.get("value") or "")))
+                reject(DropReason.UNKNOWN_ROLE, f"dialogue[{index}].speaker", str(turn.get("speaker"))[:80])
+            messages.append(Message(role, str(turn.get("text") or "")))
         return Trajectory(tuple(messages), source=source)
 
 
@@ -228,21 +228,21 @@ def test_a_grader_of_ones_own_gives_verdicts_and_never_raises(
 def test_a_reader_of_ones_own_reads_rows_and_names_what_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "READERS", (*readers.READERS, ShareGPTReader()))
-    good = {"conversations": [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Hi"}]}
-    bad = {"conversations": [{"from": "parrot", "value": "Hello"}]}
+    monkeypatch.setattr(readers, "READERS", (*readers.READERS, DialogueReader()))
+    good = {"dialogue": [{"speaker": "customer", "text": "Hello"}, {"speaker": "agent", "text": "Hi"}]}
+    bad = {"dialogue": [{"speaker": "parrot", "text": "Hello"}]}
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in (good, bad)), encoding="utf-8")
     loaded = load_trajectories([path])
     assert [message.content for message in loaded.trajectories[0].messages] == ["Hello", "Hi"]
     (drop,) = loaded.report.drops
-    assert (drop.line, drop.reason, drop.field) == (2, DropReason.UNKNOWN_ROLE, "conversations[0].from")
+    assert (drop.line, drop.reason, drop.field) == (2, DropReason.UNKNOWN_ROLE, "dialogue[0].speaker")
 
 
 def test_the_examples_fit_the_protocols() -> None:
     environment: Environment = LampEnvironment()
     domain: ExpertDomain = LampDomain()
     grader: Grader = ShellGrader()
-    reader: TrajectoryReader = ShareGPTReader()
+    reader: TrajectoryReader = DialogueReader()
     names = {domain.name, grader.name, reader.name}
-    assert (len(environment.tools), names) == (1, {"lamps", "shell", "sharegpt"})
+    assert (len(environment.tools), names) == (1, {"lamps", "shell", "dialogue"})

@@ -75,6 +75,7 @@ def test_every_candidate_is_in_the_pool_or_in_the_drop_report(profile: pd.DataFr
         "software": {"profiled": 1, "kept": 1},
         "tool": {"profiled": 3, "kept": 1},
     }
+    assert report["by_decision"] == {"reply": {"profiled": 4, "kept": 2}}
     histogram = {"mu": [0.0, 0.25, 0.5, 0.75, 1.0], "profiled": [1, 1, 1, 0, 1], "kept": [0, 1, 1, 0, 0]}
     assert report["mean_reward_histogram"] == histogram
     write_pool(tmp_path, pool)

@@ -10,6 +10,7 @@ import pytest
 from flows.ablation import sweep_arms
 from flows.launch import make_request
 from flows.request import (
+    NO_WARMUP,
     Request,
     model_settings,
     parse_setting,
@@ -261,3 +262,21 @@ def test_a_parameter_file_of_the_wrong_shape_is_a_clear_error(values: dict[str, 
         parse_config(request_.apply(values))
     with pytest.raises(ConfigError):
         sweep_arms(section(values, "arms"))
+
+
+def test_ones_own_trajectories_are_a_file_a_folder_or_a_pattern(tmp_path: Path) -> None:
+    for name in ("mine/a.jsonl", "mine/warmup/w.jsonl.zst", "other/b.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    def asked(place: str) -> tuple[str, bool]:
+        settings = trajectory_settings(tmp_path / place)
+        return settings["source"]["path"].removeprefix(f"{tmp_path}/"), NO_WARMUP in settings
+
+    assert asked("mine") == ("mine", False)
+    assert asked("other") == ("other", True)
+    assert asked("mine/a.jsonl") == ("mine/a.jsonl", True)
+    assert asked("*/*.jsonl") == ("*/*.jsonl", True)
+    for place in ("none", "mine/*.traj"):
+        with pytest.raises(ConfigError, match="no such file or folder"):
+            trajectory_settings(tmp_path / place)

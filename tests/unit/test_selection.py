@@ -7,7 +7,15 @@ import pytest
 
 from pivotrl_core.config.arms import PivotRule, RandomRule
 from pivotrl_core.pivots.profile_record import mean_and_variance
-from pivotrl_core.pivots.selection import AdaptiveEta, AllTurns, Bootstrap, Pivots, RandomTurns, SigmaThreshold
+from pivotrl_core.pivots.selection import (
+    AdaptiveEta,
+    AllTurns,
+    Bootstrap,
+    Pivots,
+    RandomTurns,
+    SigmaThreshold,
+    describe,
+)
 from pivotrl_core.stages.rules import selection_rule
 
 
@@ -45,6 +53,13 @@ def test_pivots_are_mixed_and_below_lambda() -> None:
         "all_succeeded",
     ]
     assert kept(Pivots(0.5, inclusive=True), profile([3, 4, 5])) == [0, 1]
+
+
+def test_what_never_succeeded_is_kept_for_training_that_demonstrates() -> None:
+    assert kept(Pivots(0.5, keep_failed=True), profile([0, 1, 4, 8])) == [0, 1]
+    assert kept(Pivots(1.0, inclusive=True, keep_failed=True), profile([0, 7, 8])) == [0, 1]
+    like = selection_rule(RandomRule(rule="random", lambda_diff=0.5, keep_failed=True))
+    assert len(kept(like, profile([0, 1, 4, 8]))) == 2
 
 
 def test_lambda_is_per_domain_where_the_mapping_names_it() -> None:
@@ -106,3 +121,12 @@ def test_the_random_control_of_an_arm_is_as_large_as_the_arm_s_pool() -> None:
 
 def test_all_turns_keeps_every_row() -> None:
     assert kept(AllTurns(), profile([0, 4, 8])) == [0, 1, 2]
+
+
+def test_rules_are_told_in_words() -> None:
+    assert describe(Pivots(0.6)) == "pivots (lambda_diff 0.6)"
+    assert describe(Pivots(0.0, {"tool": 0.4}, inclusive=True)) == (
+        "pivots (lambda_diff 0.0, lambda_by_domain {'tool': 0.4}, inclusive True)"
+    )
+    assert describe(RandomTurns(Pivots(0.6), 3)) == "random turns (like pivots (lambda_diff 0.6), seed 3)"
+    assert describe(AllTurns()) == "all turns"

@@ -131,3 +131,32 @@ def test_generated_warmup_that_is_no_longer_asked_for_does_not_stay_in_use(tmp_p
         source = {"kind": "embedded", "trajectories": 2, "warmup_trajectories": count}
         pull_inputs(_config(source=source), tmp_path, tmp_path)
         assert len(read_json(tmp_path / "data" / "pulled" / "warmup.json")) == files
+
+
+@pytest.mark.parametrize(
+    ("path", "keys"),
+    [
+        ("runs/*/trajectory.json", ["a/trajectory.json", "b/trajectory.json"]),
+        ("runs/**/*.jsonl.zst", ["b/deep/c.jsonl.zst"]),
+        ("runs/[b]*", ["b/deep/c.jsonl.zst", "b/trajectory.json"]),
+        ("runs/x[1]", ["d.traj"]),  # a folder of this very name
+    ],
+)
+def test_a_pattern_takes_the_files_that_match_and_those_in_folders_that_match(
+    tmp_path: Path, path: str, keys: list[str]
+) -> None:
+    names = ("a/trajectory.json", "a/notes.txt", "b/trajectory.json", "b/deep/c.jsonl.zst", "x[1]/d.traj")
+    for name in names:
+        (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "runs" / name).write_text('{"name": "' + name + '"}\n')
+    manifest = pull_inputs(_config(source={"kind": "folder", "path": path}), tmp_path / "root", tmp_path)
+    assert [file.origin_key for file in manifest.files] == keys
+    pulled = tmp_path / "root" / "data" / "pulled" / "train"
+    assert len(list(pulled.iterdir())) == len(keys)
+
+
+def test_a_pattern_that_nothing_matches_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    for path in ("runs/*.jsonl", "walks/*.jsonl"):
+        with pytest.raises(ConfigError, match=r"jsonl"):
+            pull_inputs(_config(source={"kind": "folder", "path": path}), tmp_path / "root", tmp_path)

@@ -16,13 +16,14 @@ def test_group_metrics_are_their_formulas() -> None:
     # groups: (1, 0) std 1/2, mixed; (1, 1) and (0.5, 0.5) constant
     rewards = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.5, 0.5]])
     advantages = torch.tensor([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
-    metrics = group_metrics(rewards, advantages, torch.tensor([[1, 2], [3, 4], [5, 6]]), replayed=1)
+    metrics = group_metrics(rewards, advantages, torch.tensor([[1, 2], [3, 4], [5, 6]]), replayed=1, demonstrated=2)
     assert metrics == pytest.approx(
         {
             "train/reward_mean": 4 / 6,
             "train/group_reward_std": 0.5 / 3,
             "train/zero_variance_share": 2 / 3,
             "train/replayed_share": 1 / 3,
+            "train/demonstrated_share": 2 / 3,
             "train/mixed_share": 1 / 3,
             "train/advantage_abs_mean": 2 / 6,
             "train/action_length_mean": 3.5,
@@ -42,6 +43,10 @@ def test_ratio_and_token_metrics_are_shares_and_means() -> None:
         "train/entropy": 1.5,
         "train/kl": 0.25,
     }
+
+
+def test_no_distance_is_told_where_no_reference_is_asked() -> None:
+    assert token_metrics(6.0, None, 4.0) == {"train/entropy": 1.5}
 
 
 def test_every_metric_is_defined() -> None:

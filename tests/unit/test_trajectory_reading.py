@@ -8,6 +8,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pivotrl_core.errors import DataError, TooManyDropsError
@@ -231,9 +232,9 @@ def test_a_10_mb_argument_is_dropped_under_the_default_limit(file: Path) -> None
 
 
 def test_a_row_of_no_known_format_says_what_its_keys_are(file: Path) -> None:
-    _, report = read(file, {"conversations": []})
+    _, report = read(file, {"dialogue": []})
     assert report.drops[0].reason is DropReason.UNKNOWN_FORMAT
-    assert "conversations" in report.drops[0].detail
+    assert "dialogue" in report.drops[0].detail
 
 
 def test_bytes_that_are_not_utf8_and_lines_over_the_limit_are_drops(file: Path) -> None:
@@ -253,10 +254,17 @@ def test_a_json_list_is_read_and_a_byte_order_mark_is_no_defect(tmp_path: Path) 
     assert (len(loaded.trajectories), loaded.report.drops[0].line) == (1, 2)
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.json.gz"])
-def test_a_gzip_is_read_as_the_file_in_it_with_drops_in_their_places(tmp_path: Path, name: str) -> None:
+PACKED_NAMES = ["rows.jsonl.gz", "rows.json.gz", "rows.jsonl.zst", "rows.json.zst"]
+
+
+def packed(name: str, data: bytes) -> bytes:
+    return gzip.compress(data) if name.endswith(".gz") else pa.compress(data, codec="zstd", asbytes=True)
+
+
+@pytest.mark.parametrize("name", PACKED_NAMES)
+def test_a_packed_file_is_read_as_the_file_in_it_with_drops_in_their_places(tmp_path: Path, name: str) -> None:
     lines = [json.dumps(GOOD), "{", "x" * 5000, json.dumps(chat(USER, ANSWER))]
-    (tmp_path / name).write_bytes(gzip.compress("\n".join(lines).encode()))
+    (tmp_path / name).write_bytes(packed(name, "\n".join(lines).encode()))
     assert trajectory_files(tmp_path) == [tmp_path / name]
     report = DropReport()
     kept = list(iterate_trajectories(trajectory_files(tmp_path), report, Limits(max_line_bytes=2000)))
@@ -268,21 +276,22 @@ def test_a_gzip_is_read_as_the_file_in_it_with_drops_in_their_places(tmp_path: P
     assert inspect_files([tmp_path / name]).drops.read == 4
 
 
-def test_a_packed_json_list_is_read_up_to_the_length_of_a_line(tmp_path: Path) -> None:
-    file = tmp_path / "rows.json.gz"
-    file.write_bytes(gzip.compress(json.dumps([GOOD, {"messages": []}]).encode()))
+@pytest.mark.parametrize("kind", ["gz", "zst"])
+def test_a_packed_json_list_is_read_up_to_the_length_of_a_line(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / f"rows.json.{kind}"
+    file.write_bytes(packed(file.name, json.dumps([GOOD, {"messages": []}]).encode()))
     loaded = load_trajectories([file])
     assert (len(loaded.trajectories), loaded.report.drops[0].line) == (1, 2)
-    with pytest.raises(DataError, match=r"rows\.json\.gz: a JSON list that unpacks to over 100 bytes.*\.jsonl\.gz"):
+    with pytest.raises(
+        DataError, match=rf"rows\.json\.{kind}: a JSON list that unpacks to over 100 bytes.*\.jsonl\.gz"
+    ):
         load_trajectories([file], Limits(max_line_bytes=100))
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.json.gz"])
-def test_a_gzip_that_unpacks_to_very_much_is_never_held_whole(tmp_path: Path, name: str) -> None:
-    with gzip.open(tmp_path / name, "wb") as out:
-        for _ in range(64):
-            out.write(b"x" * 1_000_000)  # one line of 64 MB in 62 kB
-        out.write(b"\n" + json.dumps(GOOD).encode())
+@pytest.mark.parametrize("name", PACKED_NAMES)
+def test_a_packed_file_that_unpacks_to_very_much_is_never_held_whole(tmp_path: Path, name: str) -> None:
+    line = b"x" * 64_000_000  # 62 kB as a gzip
+    (tmp_path / name).write_bytes(packed(name, line + b"\n" + json.dumps(GOOD).encode()))
     tracemalloc.start()
     loaded = load_trajectories([tmp_path / name], Limits(max_line_bytes=1_000_000))
     peak = tracemalloc.get_traced_memory()[1]
@@ -291,7 +300,42 @@ def test_a_gzip_that_unpacks_to_very_much_is_never_held_whole(tmp_path: Path, na
     assert peak < 8_000_000
 
 
-PACKED = gzip.compress(b"".join(json.dumps(chat(USER, ANSWER, n=i)).encode() + b"\n" for i in range(200)))
+PLAIN = b"".join(json.dumps(chat(USER, ANSWER, n=i)).encode() + b"\n" for i in range(200))
+PACKED = gzip.compress(PLAIN)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.zst", "rows.json.zst"])
+@pytest.mark.parametrize("cut", ["without its end", "half of it", "another file", "with an appendix"])
+def test_a_broken_zstandard_file_is_an_error_that_names_the_file(tmp_path: Path, name: str, cut: str) -> None:
+    whole = packed(name, PLAIN)
+    bodies = {"without its end": whole[:-5], "half of it": whole[: len(whole) // 2], "another file": b"no zstd"}
+    (tmp_path / name).write_bytes(bodies.get(cut, whole + b"more"))
+    with pytest.raises(DataError, match=rf"{name}: a broken or truncated Zstandard file"):
+        load_trajectories([tmp_path / name])
+
+
+def test_frames_behind_each_other_are_one_zstandard_file(tmp_path: Path) -> None:
+    frames = [packed("a.zst", json.dumps(row).encode() + b"\n") for row in (GOOD, chat(USER, ANSWER))]
+    (tmp_path / "rows.jsonl.zst").write_bytes(b"".join(frames))
+    assert len(load_trajectories([tmp_path / "rows.jsonl.zst"]).trajectories) == 2
+
+
+def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
+    def peak(rows: int) -> int:
+        file = tmp_path / f"{rows}.jsonl"
+        with file.open("w") as out:
+            for index in range(rows):
+                said = {"role": "assistant", "content": f"{index} " + "x" * 20_000}
+                out.write(json.dumps({"messages": [USER, said]}) + "\n")
+        tracemalloc.start()
+        kept = sum(1 for _ in iterate_trajectories([file], DropReport()))
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert kept == rows
+        return found
+
+    few = peak(20)
+    assert peak(400) < few + 380 * 400  # 400 bytes a row of 20 kB: its id and its place
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.json.gz"])

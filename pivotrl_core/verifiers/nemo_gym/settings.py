@@ -95,7 +95,7 @@ def read_settings(values: Mapping[str, Json], defaults: NemoGymSettings | None =
     """
     flat = {_ALIASES.get(name, name): value for name, value in _flat(values).items()}
     if flat.pop("enable_llm_judge", False) is not False:
-        raise ValueError("verifier.enable_llm_judge: compat mode has no judge to ask; leave it out or set it to false")
+        raise ValueError("verifier: enable_llm_judge: compat mode has no judge to ask; leave it out or set it to false")
     base = defaults or NemoGymSettings()
     known: set[str] = set()
     parts: dict[str, Any] = {}
