@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 from pivotrl_core.config.judge import ServerJudgeConfig
+from pivotrl_core.config.loading import parse_config
+from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.errors import ConfigError, EngineError, TemporaryError
+from pivotrl_core.stages.context import Places
+from pivotrl_core.stages.verification import configured_verifier, grading_id
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
 from pivotrl_core.verifiers.batches import verify_all
 from pivotrl_core.verifiers.graded import GradedVerifier
@@ -358,6 +362,35 @@ def test_versions_name_what_decides_an_answer(server: CompletionsServer, monkeyp
     without = get_verifier("functional")
     settings = GraderSettings(judge=judge(server, monkeypatch))
     assert get_verifier("functional", settings).version != without.version
+
+
+def test_a_configuration_makes_the_judge_and_its_thresholds_then_say_what_is_asked(
+    server: CompletionsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server.speak = lambda messages: DIFFERENT if messages[0]["content"] == "mine" else SAME
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    places = Places(tmp_path, tmp_path / "store")
+    (tmp_path / "rubrics").mkdir()
+    (tmp_path / "rubrics" / "default.txt").write_text("mine\n-----\n$a $b")
+
+    def config(judge: dict[str, Any] | None, **verifier: Any) -> Config:
+        section = {"judge": {"kind": "server", "model": "judge", **judge}} if judge is not None else {}
+        return parse_config({"arms": {"base": {}}, "verifier": {**section, **verifier}}, "params")
+
+    with pytest.raises(ConfigError, match="PIVOTRL_JUDGE_ENDPOINTS"):
+        configured_verifier(config({}), places)
+    monkeypatch.setenv("PIVOTRL_JUDGE_ENDPOINTS", server.url)
+    assert configured_verifier(config({}), places).verify(CANDIDATE, ASKED).reason == "judged_same"
+    own = configured_verifier(config({"templates": "rubrics", "swap": False}), places)
+    assert own.verify(CANDIDATE, ASKED).reason == "judged_different"
+    count = len(server.asked)
+    assert configured_verifier(config({}), places).verify(CANDIDATE, ASKED).reward == 1.0
+    assert len(server.asked) == count == 3  # kept in the store
+    assert grading_id(config(None), places) == grading_id(config(None, text_threshold=0.5), places)
+    assert grading_id(config({}), places) != grading_id(config({}, text_threshold=0.5), places)
+    assert grading_id(config({}), places) == grading_id(config({}, reward={"failure": 0.1}), places)
+    with pytest.raises(ConfigError, match=r"verifier\.judge\.server\.endpoints.*password"):
+        config({"endpoints": ["http://me:secret@127.0.0.1/v1"]})
 
 
 def test_templates_of_ones_own_are_checked(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ DIFFERENT: list[tuple[Call, Call, str]] = [
     (("find", {"pattern": "area", "cursor": 1}), ("find", {"pattern": "population", "cursor": 1}), "arguments_differ"),
     (("answer", {"answer": "1912"}), ("answer", {"answer": "1913"}), "answer_differs"),
     (("answer", {"answer": "-5"}), ("answer", {"answer": "5"}), "answer_differs"),
+    (("answer", {"answer": "!"}), ("answer", {"answer": "?"}), "answer_differs"),
     (("answer", {"answer": "5"}), ("answer", {"answer": "5%"}), "answer_differs"),
     (("calculator", {"x": 1}), ("calculator", {"x": True}), "arguments_differ"),
 ]  # fmt: skip

@@ -114,6 +114,8 @@ def test_edits_that_leave_the_same_file_are_the_same_without_running_anything(tr
     wider = replace(f"    result = 0\n{EXPERT}", "    result = 0\n    return None")  # more context, the same change
     decision, components = grade(tree, candidate(replace(EXPERT), None), wider)
     assert (decision.reason, components["executed"]) == ("same_effect", False)
+    noted, named = (replace(f"    return None  # {note}") for note in ("sum", "total"))
+    assert not grade(tree, candidate(noted, None), named)[0].accepted  # the expert changes a comment alone
     absent, twice = replace(EXPERT, "    return nothing"), replace(EXPERT, "r")
     for actual in (absent, twice):
         assert grade(tree, candidate(replace(EXPERT), None), actual)[0] == Decision(False, "edit_fails", 0.0)

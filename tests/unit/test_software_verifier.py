@@ -152,6 +152,9 @@ DIFFERENT: list[tuple[Call, Call, str]] = [
     (run("edit 3:4\nx\nend_of_edit"), run("edit 3:5\nx\nend_of_edit"), "target_differs"),
     ((EDITOR, {"command": "insert", "path": "a", "insert_line": 3, "new_str": "x"}),
      (EDITOR, {"command": "insert", "path": "a", "insert_line": 4, "new_str": "x"}), "target_differs"),
+    (replace("x = 1", "x = 1  # one"), replace("x = 1", "x = 1  # eins"), "arguments_differ"),  # comments alone
+    (replace("x = 1", "x = 1"), replace("x = 1", "x  =  1"), "arguments_differ"),
+    (create("# a"), create("# b"), "arguments_differ"),
     # Commands.
     (run("pytest -v"), run("pytest -xvs"), "arguments_differ"),
     (run("grep x src/views"), run("grep x src/models"), "arguments_differ"),
@@ -271,6 +274,7 @@ def test_similarity_is_of_whole_texts_and_symmetric() -> None:
 def test_the_configuration_says_how_turns_of_agents_are_compared(tmp_path: Path) -> None:
     places = Places(tmp_path, tmp_path)
     source = {"kind": "folder", "path": "trajectories"}
+    slow = {"test_seconds": 600}
     sections = {"software": {"name_only": True}, "search": {"query_similarity": 0.5}}
     config = parse_config({"source": source, "arms": {"base": {}}, "seeds": [0], "verifier": sections})
     expert = Message(Role.ASSISTANT, tool_calls=calls(run("ls")))
@@ -284,9 +288,7 @@ def test_the_configuration_says_how_turns_of_agents_are_compared(tmp_path: Path)
                for one in (config, plain)]  # fmt: skip
     assert rewards == [1.0, 0.0]
     assert grading_id(config, places) == grading_id(plain, places)  # thresholds decide on what was found before
-    timed = parse_config(
-        {"source": source, "arms": {"base": {}}, "seeds": [0], "verifier": {"software": {"test_seconds": 5}}}
-    )
+    timed = parse_config({"source": source, "arms": {"base": {}}, "seeds": [0], "verifier": {"software": slow}})
     assert grading_id(timed, places) != grading_id(plain, places)
 
 

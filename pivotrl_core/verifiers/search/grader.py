@@ -286,6 +286,6 @@ def _compare_answers(expected: Sequence[str], actual: str) -> dict[str, Json]:
     given = marked_answer(actual)
     plain = plain_answer(given)
     right = [marked_answer(one) for one in expected]
-    if any(plain_answer(one) == plain for one in right if one.strip()) or actual in expected:
+    if actual in expected or (plain and any(plain_answer(one) == plain for one in right)):
         return {"same_answer": True, "similarity": 1.0}
     return {"same_answer": False, "similarity": max((text_similarity(one, given) for one in right), default=0.0)}

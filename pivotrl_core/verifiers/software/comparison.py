@@ -42,10 +42,16 @@ class Expected:
         return self.shell_form
 
     def new_texts(self, trimmed: tuple[tuple[str, str], ...], path: str) -> tuple[Source, ...]:
-        """What the expert writes, read as source of the file at `path`."""
+        """What the expert writes, read as source of the file at `path`.
+
+        None where it changes white space or comments alone: then nothing else is the same.
+        """
         found = self.sources.get(path)
         if found is None:
-            found = self.sources[path] = tuple(read_source(new, path) for _, new in trimmed)
+            found = tuple(read_source(new, path) for _, new in trimmed)
+            if all(same_source(read_source(old, path), new) for (old, _), new in zip(trimmed, found, strict=True)):
+                found = ()
+            self.sources[path] = found
         return found
 
 
@@ -158,7 +164,9 @@ def _same_edit(expected: Expected, actual: Step) -> bool:
         return False
     path = first.path if first.operation is not Operation.PATCH else ""
     sources = expected.new_texts(wanted, path)
-    return all(same_source(source, read_source(new, path)) for source, (_, new) in zip(sources, given, strict=True))
+    return bool(sources) and all(
+        same_source(source, read_source(new, path)) for source, (_, new) in zip(sources, given, strict=True)
+    )
 
 
 def _trimmed(step: Step) -> tuple[tuple[str, str], ...]:

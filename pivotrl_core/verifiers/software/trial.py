@@ -44,7 +44,7 @@ def try_edit(
         other, text = apply_edit(actual, nodes)
     except EditError as error:
         return {"applied": False, "error": str(error)}
-    if place == other and same_result(place, wanted, text):
+    if place == other and same_result(place, nodes, wanted, text):
         return {"applied": True, "same_effect": True}
     components: dict[str, Json] = {"applied": True, "same_effect": False}
     error_of_check = static_error(other, text)
