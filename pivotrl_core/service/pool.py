@@ -33,6 +33,8 @@ class Graders:
     async def __aenter__(self) -> Graders:
         self._some = asyncio.Condition()
         self._pool = self._new_pool()
+        # Whoever finds the service finds it ready: a process takes a second or more to start.
+        await asyncio.gather(*(self._ask([]) for _ in range(self.processes)))
         self._loops = [asyncio.create_task(self._work()) for _ in range(self.processes)]
         return self
 

@@ -43,6 +43,13 @@ def duties(tmp_path_factory: pytest.TempPathFactory) -> Duties:
 
 
 @pytest.fixture(scope="module")
+def narrow(duties: Duties) -> Iterator[str]:
+    """A service that has room for one request, and asks for a token."""
+    with service(duties, room=Room(requests=1), token=TOKEN) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
 def url(duties: Duties) -> Iterator[str]:
     with service(duties, processes=2, room=Room(requests=CLIENTS, body_bytes=1 << 20)) as address:
         yield address
@@ -168,7 +175,7 @@ def test_what_is_no_question_is_refused(url: str) -> None:
     assert httpx.post(f"{url}/verdict", content=chunks).status_code == 413
 
 
-def test_a_full_service_says_when_to_come_again(duties: Duties) -> None:
+def test_a_full_service_says_when_to_come_again(narrow: str, duties: Duties) -> None:
     """One place, which a request holds whose body does not end; a client of ours waits at its side."""
     let_go = threading.Event()
 
@@ -178,29 +185,30 @@ def test_a_full_service_says_when_to_come_again(duties: Duties) -> None:
         let_go.wait(30)
         yield body[10:]
 
-    with service(duties, room=Room(requests=1)) as address, ThreadPoolExecutor(2) as pool:
-        held = pool.submit(lambda: httpx.post(f"{address}/verify", content=slow_body(), timeout=60).json()["reward"])
-        while httpx.get(f"{address}/health").json()["open"] == 0:
+    known = httpx.Client(base_url=narrow, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60)
+    with known, ThreadPoolExecutor(2) as pool:
+        held = pool.submit(lambda: known.post("/verify", content=slow_body()).json()["reward"])
+        while known.get("/health").json()["open"] == 0:
             time.sleep(0.01)
-        refused = httpx.post(f"{address}/verify", json=row(4))
+        refused = known.post("/verify", json=row(4))
         assert (refused.status_code, refused.headers["retry-after"]) == (BUSY, "1")
         here = verifier_here(duties.config, duties.places, "functional")
-        remote = ServiceVerifier(ServiceConfig(endpoints=(address,)), "functional", here)
+        remote = ServiceVerifier(ServiceConfig(endpoints=(narrow,)), "functional", here, TOKEN)
         asked = pool.submit(remote.verify, ODD, Action())
         time.sleep(0.1)
         let_go.set()
         assert held.result() == 1.0
         assert asked.result() == here.verify(ODD, Action())
-        assert httpx.get(f"{address}/health").json()["refused"] >= 1
+        assert known.get("/health").json()["refused"] >= 1
 
 
-def test_a_process_that_dies_costs_no_request_its_answer(duties: Duties) -> None:
-    with service(duties) as address:
-        assert httpx.post(f"{address}/verify", json=row(5), timeout=60).json()["reward"] == 1.0
-        for child in _children():
-            os.kill(child, signal.SIGKILL)
-        assert httpx.post(f"{address}/verify", json=row(6), timeout=60).json()["reward"] == 1.0
-        assert httpx.get(f"{address}/health").json()["deaths"] == 1
+def test_processes_that_die_cost_no_request_its_answer(url: str) -> None:
+    before = httpx.get(f"{url}/health").json()["deaths"]
+    assert len(_children()) == 2
+    for child in _children():
+        os.kill(child, signal.SIGKILL)
+    assert httpx.post(f"{url}/verify", json=row(6), timeout=60).json()["reward"] == 1.0
+    assert httpx.get(f"{url}/health").json()["deaths"] > before
 
 
 def _children() -> list[int]:
@@ -211,21 +219,20 @@ def _children() -> list[int]:
     return [one for one in found if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
-def test_a_token_is_asked_for_and_shown_nowhere(duties: Duties, monkeypatch: pytest.MonkeyPatch) -> None:
-    with service(duties, token=TOKEN) as address:
-        wrong: list[dict[str, str]] = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}]
-        replies = [httpx.post(f"{address}/verify", json=row(7), headers=headers) for headers in wrong]
-        assert [reply.status_code for reply in replies] == [401] * 3
-        settings = {"arms": {"base": {}}, "verifier": {"service": {"endpoints": [address]}}}
-        config = Config.model_validate(settings)
-        monkeypatch.setenv("PIVOTRL_SERVICE_TOKEN", TOKEN)
-        here = verifier_here(config, duties.places, "functional")
-        assert configured_verifier(config, duties.places).verify(ODD, Action()) == here.verify(ODD, Action())
-        monkeypatch.setenv("PIVOTRL_SERVICE_TOKEN", "not-the-one")
-        with pytest.raises(ConfigError, match="PIVOTRL_SERVICE_TOKEN") as caught:
-            configured_verifier(config, duties.places).verify(ODD, Action())
-        assert "not-the-one" not in str(caught.value)
-        assert TOKEN not in httpx.get(f"{address}/health").text
+def test_a_token_is_asked_for_and_shown_nowhere(narrow: str, duties: Duties, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong: list[dict[str, str]] = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}]
+    replies = [httpx.post(f"{narrow}/verify", json=row(7), headers=headers) for headers in wrong]
+    assert [reply.status_code for reply in replies] == [401] * 3
+    settings = {"arms": {"base": {}}, "verifier": {"service": {"endpoints": [narrow]}}}
+    config = Config.model_validate(settings)
+    monkeypatch.setenv("PIVOTRL_SERVICE_TOKEN", TOKEN)
+    here = verifier_here(config, duties.places, "functional")
+    assert configured_verifier(config, duties.places).verify(ODD, Action()) == here.verify(ODD, Action())
+    monkeypatch.setenv("PIVOTRL_SERVICE_TOKEN", "not-the-one")
+    with pytest.raises(ConfigError, match="PIVOTRL_SERVICE_TOKEN") as caught:
+        configured_verifier(config, duties.places).verify(ODD, Action())
+    assert "not-the-one" not in str(caught.value)
+    assert TOKEN not in httpx.get(f"{narrow}/health").text
 
 
 def test_another_verifier_or_another_server_is_refused(url: str, duties: Duties) -> None:
