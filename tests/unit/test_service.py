@@ -204,7 +204,7 @@ def test_a_full_service_says_when_to_come_again(narrow: str, duties: Duties) -> 
 
 def test_processes_that_die_cost_no_request_its_answer(url: str) -> None:
     before = httpx.get(f"{url}/health").json()["deaths"]
-    assert len(_children()) == 2
+    assert len(_children()) >= 2
     for child in _children():
         os.kill(child, signal.SIGKILL)
     assert httpx.post(f"{url}/verify", json=row(6), timeout=60).json()["reward"] == 1.0
