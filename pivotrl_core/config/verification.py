@@ -32,6 +32,31 @@ class RewardConfig(Section):
         return self
 
 
+class SoftwareConfig(Section):
+    """Turns of coding agents (rows of domain software)."""
+
+    name_only: bool = Field(False, description="the tool's category decides alone, as in the paper")
+    line_overlap: Probability = Field(
+        0.8, description="lines shared by two views / lines of the longer one from which they are the same"
+    )
+    test_seconds: float = Field(
+        60.0, gt=0.0, le=3600.0, description="seconds of the tests that a row names, and of a command, in the sandbox"
+    )
+
+
+class SearchConfig(Section):
+    """Turns of browsing agents (rows of domain search)."""
+
+    query_similarity: Probability = Field(
+        0.8, description="words shared by two queries / all their words from which they are the same"
+    )
+    result_overlap: Probability = Field(
+        0.6, description="pages found by two queries / by either from which they are the same, with an index"
+    )
+    results: int = Field(5, ge=1, le=100, description="how many pages of a query are looked at, with an index")
+    index: str | None = Field(None, description="folder of documents that queries are tried on; none: words decide")
+
+
 class VerifierConfig(Section):
     """How an action is compared with the expert's."""
 
@@ -54,6 +79,8 @@ class VerifierConfig(Section):
         "compared, whatever the schema says: exact, identifier, caseless, words, text, date, date-time, time, "
         "unordered, ignored",
     )
+    software: SoftwareConfig = SoftwareConfig()
+    search: SearchConfig = SearchConfig()
     reward: RewardConfig = RewardConfig()
     nemo_gym: dict[str, bool | float | str] = Field(
         {}, description="settings of kind nemo-gym, under NeMo Gym's own names, such as word_count_similarity_threshold"

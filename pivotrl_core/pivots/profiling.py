@@ -39,7 +39,7 @@ from pivotrl_core.verifiers.protocol import Verifier
 log = logging.getLogger(__name__)
 READING_CODE = (
     Path(parsing.__file__).parent,
-    Path(parsing.__file__).parent / "nemo_gym",
+    *(Path(parsing.__file__).parent / domain for domain in ("nemo_gym", "search", "software")),
     *(Path(str(one.__file__)) for one in (chat, decoding, seeding, thinking, types)),
 )
 """All the code that takes an action from a text and judges it."""

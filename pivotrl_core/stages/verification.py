@@ -6,14 +6,14 @@ from typing import Any
 
 from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.config.tree import Config
-from pivotrl_core.config.verification import VerifierConfig
+from pivotrl_core.config.verification import SearchConfig, SoftwareConfig, VerifierConfig
 from pivotrl_core.pivots.profiling import reading_code
 from pivotrl_core.types import content_id
 from pivotrl_core.verifiers.graded import ByDomain
 from pivotrl_core.verifiers.nemo_gym.settings import read_settings
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.rewards import RewardRule
-from pivotrl_core.verifiers.settings import FunctionalSettings
+from pivotrl_core.verifiers.settings import FunctionalSettings, SearchSettings, SoftwareSettings
 
 DECIDED = ("text_threshold", "call_credit", "reward")
 """Settings of `verifier` that are about decisions on components alone."""
@@ -27,7 +27,13 @@ def configured_verifier(config: Config, kind: str | None = None) -> ByDomain:
 
         rules = get_domain(config.source.domain)
     nemo_gym = read_settings(config.verifier.nemo_gym)
-    settings = GraderSettings(functional_settings(config.verifier), rules, nemo_gym=nemo_gym)
+    settings = GraderSettings(
+        functional_settings(config.verifier),
+        rules,
+        software=SoftwareSettings(**config.verifier.software.model_dump()),
+        search=SearchSettings(**config.verifier.search.model_dump()),
+        nemo_gym=nemo_gym,
+    )
     return get_verifier(kind or config.verifier.kind, settings, reward_rule(config.verifier))
 
 
@@ -37,7 +43,14 @@ def grading_id(config: Config) -> str:
         key: field.default for key, field in VerifierConfig.model_fields.items() if key in DECIDED
     }
     compared = config.verifier.message_threshold is not None  # a similarity that nobody asks for is not computed
-    neutral = config.verifier.model_copy(update={**decided, "message_threshold": 1.0 if compared else None})
+    neutral = config.verifier.model_copy(
+        update={
+            **decided,
+            "message_threshold": 1.0 if compared else None,
+            "software": SoftwareConfig(test_seconds=config.verifier.software.test_seconds),
+            "search": SearchConfig(index=config.verifier.search.index, results=config.verifier.search.results),
+        }
+    )
     verifier = configured_verifier(config.model_copy(update={"verifier": neutral}))
     return content_id([verifier.name, verifier.version, reading_code()])
 

@@ -1,17 +1,15 @@
-"""The expert's side of a comparison, decoded once for all the actions that are compared with it."""
+"""The expert's calls with all that a comparison by schema needs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pivotrl_core.types import Candidate, Message, Tool, ToolCall
+from pivotrl_core.types import Candidate, Tool, ToolCall
 from pivotrl_core.verifiers.arguments import Decoded, decode_arguments
 from pivotrl_core.verifiers.comparators import ANY_TOOL, Comparators, Mark, marks_of
+from pivotrl_core.verifiers.held import Held
+from pivotrl_core.verifiers.offers import schema_of
 from pivotrl_core.verifiers.schema import Schema
-
-MAX_HELD = 512
-"""Candidates whose expert's side is held at a time: what one batch of a profile or of training looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class ExpectedCall:
 
 
 class ExpectedCalls:
-    """The calls of the last few candidates that were asked about. Safe among threads: entries are made whole.
+    """The first calls of the last few candidates that were asked about.
 
     Raises:
         ValueError: there is no such comparator.
@@ -34,23 +32,12 @@ class ExpectedCalls:
     def __init__(self, comparators: Comparators, max_calls: int) -> None:
         self._marks = {tool: marks_of(comparators, tool) for tool in {*comparators, ANY_TOOL}}
         self._max_calls = max_calls
-        # By identity: hashing a state would cost more than comparing. The key's objects are held, so it stays theirs.
-        self._held: dict[tuple[int, int], tuple[Message, tuple[Tool, ...], tuple[ExpectedCall, ...]]] = {}
+        self._held = Held(self._read_calls)
+        self.of = self._held.of
 
-    def of(self, candidate: Candidate) -> tuple[ExpectedCall, ...]:
-        """The first calls of the candidate's expert action."""
-        expert, tools = candidate.expert, candidate.tools
-        held = self._held.get((id(expert), id(tools)))
-        if held is not None:
-            return held[2]
-        calls = tuple(self._read(call, tools) for call in expert.tool_calls[: self._max_calls])
-        if len(self._held) >= MAX_HELD:
-            self._held.clear()
-        self._held[id(expert), id(tools)] = (expert, tools, calls)
-        return calls
+    def _read_calls(self, candidate: Candidate) -> tuple[ExpectedCall, ...]:
+        return tuple(self._read(call, candidate.tools) for call in candidate.expert.tool_calls[: self._max_calls])
 
     def _read(self, call: ToolCall, tools: tuple[Tool, ...]) -> ExpectedCall:
-        schema = next((tool.parameters for tool in tools if tool.name == call.name), None)
-        root = schema if isinstance(schema, Mapping) else {}
         mark = self._marks.get(call.name) or self._marks[ANY_TOOL]
-        return ExpectedCall(call, decode_arguments(call.arguments), root, mark)
+        return ExpectedCall(call, decode_arguments(call.arguments), schema_of(call.name, tools), mark)

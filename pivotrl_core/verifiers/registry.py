@@ -15,7 +15,9 @@ from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
 from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
 from pivotrl_core.verifiers.protocol import Grader
 from pivotrl_core.verifiers.rewards import RewardRule, Rewards
-from pivotrl_core.verifiers.settings import FunctionalSettings, VerifierKind
+from pivotrl_core.verifiers.search.grader import SearchGrader
+from pivotrl_core.verifiers.settings import FunctionalSettings, SearchSettings, SoftwareSettings, VerifierKind
+from pivotrl_core.verifiers.software.grader import SoftwareGrader
 from pivotrl_core.verifiers.terminal import TerminalGrader, TerminalSettings
 from pivotrl_core.verifiers.tool_call import DomainRules, ToolCallGrader
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
@@ -29,9 +31,11 @@ class GraderSettings:
     rules: DomainRules | None = None
     """Of an embedded domain: actions which do the same beyond what schemas can say."""
     terminal: TerminalSettings = field(default_factory=TerminalSettings)
+    software: SoftwareSettings = field(default_factory=SoftwareSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
     code: CodeSettings = field(default_factory=CodeSettings)
     workspaces: Path | None = None
-    """The folder that the workspaces of rows lie in; None: terminal commands are not executed."""
+    """The folder that the workspaces of rows lie in; None: commands and edits are not tried."""
     cache: VerdictCache | None = None
     """Of what was executed."""
     nemo_gym: NemoGymSettings = field(default_factory=NemoGymSettings)
@@ -41,6 +45,8 @@ DEFAULT_DOMAIN = "tool"
 GRADERS: Mapping[str, Callable[[GraderSettings], Grader]] = {
     "tool": lambda settings: ToolCallGrader(settings.tool, settings.rules),
     "terminal": lambda settings: TerminalGrader(settings.terminal, settings.workspaces, settings.cache),
+    "software": lambda settings: SoftwareGrader(settings.software, settings.workspaces, settings.cache),
+    "search": lambda settings: SearchGrader(settings.search),
     "code": lambda settings: CodeGrader(settings.code, settings.cache),
 }
 """By the candidate's domain; one that is not here is graded as `DEFAULT_DOMAIN`."""

@@ -21,7 +21,7 @@ from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings, ToolCallSe
 from pivotrl_core.verifiers.registry import GRADERS, FunctionalVerifier, GraderSettings
 from pivotrl_core.verifiers.responses import Response, read_response
 from pivotrl_core.verifiers.rewards import RewardRule
-from pivotrl_core.verifiers.settings import FunctionalSettings, VerdictReason
+from pivotrl_core.verifiers.settings import FunctionalSettings, SoftwareSettings, VerdictReason
 
 DOMAINS: Mapping[str, str] = {
     "tool": "tool", "terminal": "terminal", "swe": "software", "search": "search", "code": "code",
@@ -105,7 +105,10 @@ def _verifier(settings: NemoGymSettings, own_threshold: bool, workspaces: Path |
     if own_threshold:
         tool = FunctionalSettings(text_threshold=settings.tool.word_count_similarity_threshold)
     rule = ParallelRule(tool.text_threshold, settings.tool) if settings.tool.parallel_tool_call_rewarding else None
-    return FunctionalVerifier(GraderSettings(tool, workspaces=workspaces), rule or RewardRule())
+    compared = settings.software.enable_target_match or settings.software.enable_argument_similarity
+    software = SoftwareSettings(name_only=not compared)
+    graders = GraderSettings(tool, software=software, workspaces=workspaces)
+    return FunctionalVerifier(graders, rule or RewardRule())
 
 
 def _candidate(row: Mapping[str, Json], domain: str) -> Candidate:

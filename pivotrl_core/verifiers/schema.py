@@ -90,6 +90,13 @@ def fits_type(value: Json, kind: Json) -> bool:
     return not isinstance(kind, str) or kind not in classes or isinstance(value, classes[kind])
 
 
+def absent_names(schema: Schema, value: Mapping[str, Json]) -> tuple[str, ...]:
+    """Names that the schema requires and an object has not, cut at 64 characters."""
+    required = schema.get("required")
+    names = required if isinstance(required, list) else []
+    return tuple(name[:64] for name in names if isinstance(name, str) and name not in value)
+
+
 def with_defaults(value: Mapping[str, Json], schema: Schema, root: Schema) -> dict[str, Json]:
     """An object with each optional property that it leaves out at its default.
 

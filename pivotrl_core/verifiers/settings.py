@@ -53,3 +53,35 @@ class FunctionalSettings:
     message_threshold: float | None = None
     call_credit: CallCredit = CallCredit.FRACTIONAL
     comparators: Comparators = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SoftwareSettings:
+    """How turns of coding agents are compared.
+
+    Attributes:
+        name_only: the tool's category decides alone, as in the paper.
+        line_overlap: shared lines / lines of the longer range, in [0, 1], from which two views are the same.
+        test_seconds: wall time of the tests that a row names, and of a command, in the sandbox.
+    """
+
+    name_only: bool = False
+    line_overlap: float = 0.8
+    test_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How turns of browsing agents are compared.
+
+    Attributes:
+        query_similarity: shared words / all words of two queries, in [0, 1], from which they are the same.
+        result_overlap: shared results / all results of two queries, in [0, 1], from which they are the same.
+        results: how many results of a query are looked at, where there is an index.
+        index: a folder of documents to search, or None.
+    """
+
+    query_similarity: float = 0.8
+    result_overlap: float = 0.6
+    results: int = 5
+    index: str | None = None

@@ -12,22 +12,20 @@ settings refuse it.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from rapidfuzz.distance import Indel
 
-from pivotrl_core.errors import DataError, SandboxUnavailableError
+from pivotrl_core.errors import DataError
 from pivotrl_core.files import code_digest
 from pivotrl_core.types import Action, Candidate, Json, content_id
-from pivotrl_core.verifiers import sandbox
-from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, is_executable, run_script
+from pivotrl_core.verifiers.effects import is_executable
+from pivotrl_core.verifiers.executions import RowWorkspaces, Scripts
 from pivotrl_core.verifiers.protocol import Decision, printable
-from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.shell import MAX_CHARACTERS, normal_form
 from pivotrl_core.verifiers.terminal_action import (
@@ -39,14 +37,13 @@ from pivotrl_core.verifiers.terminal_action import (
     read_action,
 )
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
-from pivotrl_core.verifiers.workspace import Workspace, load_workspace
+from pivotrl_core.verifiers.workspace import Workspace
 
 _CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
-    "terminal", "terminal_action", "shell", "shell_options", "effects", "volatile", "workspace", "sandbox",
-    "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
+    "terminal", "terminal_action", "shell", "shell_options", "effects", "executions", "volatile", "workspace",
+    "sandbox", "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
 ))  # fmt: skip
 """What verdicts and stored effects come out of."""
-_WORKSPACES_KEPT = 8
 
 
 class TerminalReason(StrEnum):
@@ -93,8 +90,8 @@ class TerminalGrader:
         self.settings = settings or TerminalSettings()
         self.cache = cache
         self.version = content_id([code_digest(*_CODE), asdict(self.settings), workspaces is not None])
-        self._workspaces = workspaces
-        self._load = functools.lru_cache(_WORKSPACES_KEPT)(load_workspace)
+        self._workspaces = RowWorkspaces(workspaces)
+        self._scripts = Scripts(self.settings.limits, self.version, cache)
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         """What there is to know about commands.
@@ -103,7 +100,7 @@ class TerminalGrader:
             SandboxUnavailableError: the row has a workspace and this machine no sandbox, whatever the action is.
         """
         try:
-            workspace = self._workspace(candidate)
+            workspace = self._workspaces.of(candidate)
         except DataError as error:
             return {**self._grade(candidate, action, None), "workspace": printable(str(error))}
         if workspace is None or self.cache is None:
@@ -156,47 +153,8 @@ class TerminalGrader:
         components = {"parsed": True, "executed": False, **_compare(expected, actual, harness)}
         undecided = components["name"] and components["complete"] != "missing" and components["commands"] != "same"
         if undecided and workspace is not None and _can_run(expected, harness) and _can_run(actual, harness):
-            components |= self._execute(candidate, expected, actual, workspace)
+            components |= self._scripts.same_effect(candidate, expected.keystrokes, actual.keystrokes, workspace)
         return components
-
-    def _execute(
-        self, candidate: Candidate, expected: TerminalAction, actual: TerminalAction, workspace: Workspace
-    ) -> dict[str, Json]:
-        wanted = self._expert_effect(candidate, expected, workspace)
-        if not wanted.telling:
-            return {"executed": True, "telling": False, "same_effect": False}
-        found = run_script(actual.keystrokes, workspace, self.settings.limits)
-        differs = difference(wanted, found)
-        return {
-            "executed": True, "telling": True, "same_effect": not differs, "difference": differs, "stopped": found.cut,
-        }  # fmt: skip
-
-    def _expert_effect(self, candidate: Candidate, expected: TerminalAction, workspace: Workspace) -> Effect:
-        """The expert's effect, found once; one that two runs do not repeat tells nothing."""
-        key = self.cache and self.cache.key(candidate, None, self.version, workspace.digest)
-        if self.cache is not None and key and (stored := self.cache.get(key)) is not None:
-            return effect_from_json(stored)
-        first, second = (run_script(expected.keystrokes, workspace, self.settings.limits) for _ in range(2))
-        effect = first if not difference(first, second) else Effect("", "", -1, "", "not repeatable", telling=False)
-        if self.cache is not None and key:
-            self.cache.put(key, effect.to_json())
-        return effect
-
-    def _workspace(self, candidate: Candidate) -> Workspace | None:
-        named = row_field(candidate, "workspace")
-        if self._workspaces is None or named is None:
-            return None
-        path = PurePosixPath(named) if isinstance(named, str) else None
-        if path is None or not path.parts or path.is_absolute() or ".." in path.parts:
-            raise DataError(f"workspace {str(named)[:200]!r}: name a folder or an archive below {self._workspaces}.")
-        place = (self._workspaces / path).resolve()
-        if not place.is_relative_to(self._workspaces.resolve()):
-            raise DataError(f"workspace {path}: it is a link that leads out of {self._workspaces}.")
-        if (reason := sandbox.available()) is not None:
-            raise SandboxUnavailableError(
-                f"workspace {path} cannot be executed: {reason} Install bubblewrap, or grade without workspaces."
-            )
-        return self._load(place)
 
 
 def _compare(expected: TerminalAction, actual: TerminalAction, harness: Harness) -> dict[str, Json]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pivotrl_core.types import Json
+from pivotrl_core.types import Json, canonical_json
 from pivotrl_core.verifiers.comparators import NO_MARK, Comparator, Mark
 from pivotrl_core.verifiers.matching import complete_score
 from pivotrl_core.verifiers.schema import UNORDERED, Schema, resolve, with_defaults
@@ -102,6 +102,12 @@ class Comparison:
     def _score_apart(self, expected: Json, actual: Json, schema: Json, mark: Mark) -> float:
         """Compare without a trace in this comparison: most pairs of a matching are meant to differ."""
         return Comparison(self.root, compared=self.compared).score(expected, actual, schema, mark)
+
+
+def equal_objects(first: Mapping[str, Json], second: Mapping[str, Json]) -> bool:
+    """Whether two objects that say something are one, in any order of keys; false does not mean that they differ."""
+    # To Python true is 1; to JSON it is not.
+    return bool(first) and first == second and canonical_json(first) == canonical_json(second)
 
 
 def _lowest(scores: Iterable[float]) -> float:

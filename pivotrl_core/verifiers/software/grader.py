@@ -1,0 +1,263 @@
+"""Functional verifier of coding agents' turns: is this call interchangeable with the expert's?
+
+In this order: the decision (call or message), the tool's category, the target (path, lines, sub-command, program), then
+what is done. Views are the same where their lines overlap enough; commands where they are one in normal form; edits
+where what they write is, but for white space and comments, the same. What differs so far is tried where the row has a
+workspace: commands are run, edits applied, and the tests that the row names are run on them. Similarity is a component
+and the credit of a refused action, never an acceptance.
+
+Differs from the public verifier of the paper's recipe (NeMo Gym): a similar edit is not accepted (`x = 3` for `x = 2`),
+a missing decisive argument is a mismatch, `[n, -1]` reaches to the end of the file, patterns of searches count, and
+similarity is symmetric and of whole texts. The paper's own rule, names alone, is the setting `name_only`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from enum import StrEnum
+from pathlib import Path
+
+from pivotrl_core.errors import DataError
+from pivotrl_core.files import code_digest
+from pivotrl_core.trajectories.thinking import split_thinking
+from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
+from pivotrl_core.verifiers.effects import is_executable
+from pivotrl_core.verifiers.executions import RowWorkspaces, Scripts
+from pivotrl_core.verifiers.held import Held
+from pivotrl_core.verifiers.matching import matching_steps
+from pivotrl_core.verifiers.offers import offered_names, schema_of
+from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.sandbox import Limits
+from pivotrl_core.verifiers.settings import SoftwareSettings, VerdictReason
+from pivotrl_core.verifiers.similarity import is_blank
+from pivotrl_core.verifiers.software.comparison import SAME, Compared, Expected, compare
+from pivotrl_core.verifiers.software.edits import EditError, place_of
+from pivotrl_core.verifiers.software.paths import overlap
+from pivotrl_core.verifiers.software.steps import Step, read_step
+from pivotrl_core.verifiers.software.tools import Category, Operation
+from pivotrl_core.verifiers.software.trial import try_edit
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
+from pivotrl_core.verifiers.workspace import NodeKind, Workspace
+
+MAX_CALLS = 16
+"""More calls than this in one action are never compared one by one."""
+_CODE = (Path(__file__).parent, Path(__file__).parents[1])
+"""What verdicts and stored effects come out of."""
+_FREE = frozenset({Category.READ, Category.SEARCH, Category.THINK})
+"""What may be done in any order."""
+
+
+class SoftwareReason(StrEnum):
+    """Reasons beyond those that all verifiers of actions share."""
+
+    SAME_EFFECT = "same_effect"
+    TARGET_DIFFERS = "target_differs"
+    EFFECT_DIFFERS = "effect_differs"
+    EDIT_FAILS = "edit_fails"
+
+
+class SoftwareGrader:
+    """Grades turns of coding agents; tries edits and commands where rows have workspaces.
+
+    Components of one call: `name`, `target`, `arguments`, `lines` (overlap of views), `similarity`, `difference`; of
+    all calls `matching` (pairs of a score and how many calls are the expert's from there on), `calls`,
+    `calls_expected`. Tried: `executed`, `same_effect`, and of edits `applied`, `static`, `tests`.
+    """
+
+    name = "software"
+
+    def __init__(
+        self,
+        settings: SoftwareSettings | None = None,
+        workspaces: Path | None = None,
+        cache: VerdictCache | None = None,
+    ) -> None:
+        """Rows name their workspaces by paths below the folder `workspaces`; None: nothing is tried."""
+        self.settings = settings or SoftwareSettings()
+        self.version = content_id([code_digest(*_CODE), asdict(self.settings), workspaces is not None])
+        self._workspaces = RowWorkspaces(workspaces)
+        self._cache = cache
+        seconds = self.settings.test_seconds
+        self._scripts = Scripts(Limits(wall_seconds=seconds, cpu_seconds=max(1, round(seconds))), self.version, cache)
+        self._expected = Held(_read_expert)
+
+    def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
+        """What there is to know about a turn.
+
+        Raises:
+            SandboxUnavailableError: something would have to be tried and this machine has no sandbox.
+        """
+        expert = candidate.expert
+        wanted = "call" if expert.tool_calls else "message"
+        if action.error:
+            return {"parsed": False, "decision": "none", "expected": wanted, "executed": False,
+                    "error": printable(action.error)}  # fmt: skip
+        decision = "call" if action.tool_calls else "message"
+        if decision == "message" and is_blank(split_thinking(action.content)[1]):
+            decision = "none"
+        components: dict[str, Json] = {"parsed": True, "decision": decision, "expected": wanted, "executed": False}
+        if decision == wanted == "call":
+            components |= self._grade_calls(candidate, action)
+        return components
+
+    def decide(self, components: Mapping[str, Json]) -> Decision:
+        decision, expected = components["decision"], components["expected"]
+        if not components["parsed"]:
+            return _refused(VerdictReason.MALFORMED)
+        if decision != expected:
+            missing = VerdictReason.CALL_EXPECTED if expected == "call" else VerdictReason.MESSAGE_EXPECTED
+            return _refused(VerdictReason.NO_ANSWER if decision == "none" else missing)
+        return _ACCEPTED if expected == "message" else self._decide_calls(components)
+
+    def _grade_calls(self, candidate: Candidate, action: Action) -> dict[str, Json]:
+        wanted, count = len(candidate.expert.tool_calls), len(action.tool_calls)
+        several = self._grade_several if wanted != 1 or count != 1 else self._grade_one
+        return {**several(candidate, action), "calls": count, "calls_expected": wanted}
+
+    def _grade_one(self, candidate: Candidate, action: Action) -> dict[str, Json]:
+        expected, call = self._expected.of(candidate)[0], action.tool_calls[0]
+        step = read_step(call, schema_of(call.name, candidate.tools))
+        found = _compare_calls(expected, call, step)
+        tried: dict[str, Json] = {}
+        if found.name and found.score < 1.0 and not (step.error or step.missing or expected.step.missing):
+            try:
+                workspace = self._workspaces.of(candidate)
+            except DataError as error:
+                workspace, tried = None, {"workspace": printable(str(error))}
+            if workspace is not None:
+                found = _measured(found, expected.step, step, workspace)
+                tried = self._try(candidate, action, expected.step, step, found, workspace)
+        steps = [[found.score, 1]] if found.score else []
+        return {**_components(found, step), **tried, "matching": steps}
+
+    def _grade_several(self, candidate: Candidate, action: Action) -> dict[str, Json]:
+        expected, actual = self._expected.of(candidate), action.tool_calls[:MAX_CALLS]
+        read = [read_step(call, schema_of(call.name, candidate.tools)) for call in actual]
+        steps = matching_steps(_scores(expected, actual, read))
+        complete = bool(steps) and steps[-1][1] == len(action.tool_calls) == len(candidate.expert.tool_calls)
+        components: dict[str, Json] = {
+            "name": sorted(one.step.category for one in expected) == sorted(step.category for step in read),
+            "arguments": complete,
+            "similarity": steps[-1][0] if complete else 0.0,
+            "matching": [list(step) for step in steps],
+        }
+        broken = next((step.error for step in read if step.error), "")
+        return components | ({"parsed": complete, "error": printable(broken)} if broken else {})
+
+    def _decide_calls(self, found: Mapping[str, Json]) -> Decision:
+        wanted, count = found["calls_expected"], found["calls"]
+        if self.settings.name_only and wanted == count:
+            return _ACCEPTED if found["name"] else _refused(VerdictReason.NAME_DIFFERS)
+        if found.get("applied") is False:
+            return _refused(SoftwareReason.EDIT_FAILS)
+        threshold = self.settings.line_overlap
+        matched = max((size for score, size in found["matching"] if score >= threshold), default=0)
+        if matched == wanted == count:
+            return _ACCEPTED
+        if found.get("same_effect"):
+            return Decision(True, SoftwareReason.SAME_EFFECT.value, 1.0)
+        if wanted != count:
+            return _refused(VerdictReason.COUNT_DIFFERS, matched / max(wanted, count))
+        if wanted > 1:
+            credit = matched / wanted
+            return _refused(VerdictReason.ARGUMENTS_DIFFER if found["name"] else VerdictReason.NAME_DIFFERS, credit)
+        return _refused(_reason(found), found["similarity"] if found["target"] else 0.0)
+
+    def _try(
+        self,
+        candidate: Candidate,
+        action: Action,
+        expected: Step,
+        step: Step,
+        found: Compared,
+        workspace: Workspace,
+    ) -> dict[str, Json]:
+        """What happens to the row's workspace where rules alone do not accept a call."""
+        can_edit = step.category is Category.EDIT and found.target
+        if step.operation is not expected.operation or not (can_edit or step.operation is Operation.RUN):
+            return {}
+        if self._cache is None:
+            return self._run(candidate, expected, step, workspace)
+        key = self._cache.key(candidate, action, self.version, workspace.digest)
+        components = self._cache.get(key)
+        if components is None:
+            components = self._run(candidate, expected, step, workspace)
+            if components.get("executed"):
+                self._cache.put(key, components)
+        return dict(components)
+
+    def _run(self, candidate: Candidate, expected: Step, step: Step, workspace: Workspace) -> dict[str, Json]:
+        if step.category is Category.EDIT:
+            return try_edit(candidate, expected, step, workspace, self._scripts)
+        if expected.rest or step.rest or not (is_executable(expected.command) and is_executable(step.command)):
+            return {}
+        return self._scripts.same_effect(candidate, expected.command, step.command, workspace)
+
+
+_ACCEPTED = Decision(True, VerdictReason.ACCEPTED.value, 1.0)
+
+
+def _refused(reason: VerdictReason | SoftwareReason, credit: float = 0.0) -> Decision:
+    return Decision(False, reason.value, credit)
+
+
+def _reason(found: Mapping[str, Json]) -> VerdictReason | SoftwareReason:
+    if not found["name"]:
+        return VerdictReason.NAME_DIFFERS
+    if found["executed"] and found.get("telling", True):
+        return SoftwareReason.EFFECT_DIFFERS
+    return VerdictReason.ARGUMENTS_DIFFER if found["target"] else SoftwareReason.TARGET_DIFFERS
+
+
+def _read_expert(candidate: Candidate) -> tuple[Expected, ...]:
+    calls = candidate.expert.tool_calls[:MAX_CALLS]
+    offered = offered_names(candidate)
+    schemas = [schema_of(call.name, candidate.tools) for call in calls]
+    return tuple(
+        Expected(call, read_step(call, schema), schema, offered) for call, schema in zip(calls, schemas, strict=True)
+    )
+
+
+def _compare_calls(expected: Expected, call: ToolCall, step: Step) -> Compared:
+    if expected.call.name == call.name and expected.call.arguments == call.arguments:
+        return SAME
+    return compare(expected, call.name, step)
+
+
+def _components(found: Compared, step: Step) -> dict[str, Json]:
+    components: dict[str, Json] = {
+        "category": step.category.value, "name": found.name, "target": found.target, "arguments": found.arguments,
+        "lines": found.lines, "similarity": found.similarity, "difference": printable(found.difference),
+    }  # fmt: skip
+    if step.error:
+        components |= {"parsed": found.score == 1.0, "error": printable(step.error)}
+    return components
+
+
+def _scores(expected: Sequence[Expected], actual: Sequence[ToolCall], steps: Sequence[Step]) -> list[list[float]]:
+    """How far each call is each of the expert's; where order matters, only those in its place."""
+    free = all(one.step.category in _FREE for one in expected)
+    return [
+        [
+            _compare_calls(one, call, step).score if free or row == column else 0.0
+            for column, (call, step) in enumerate(zip(actual, steps, strict=False))
+        ]
+        for row, one in enumerate(expected)
+    ]
+
+
+def _measured(found: Compared, expected: Step, actual: Step, workspace: Workspace) -> Compared:
+    """The same with the overlap of two views, where the length of the file decides it."""
+    if expected.operation is not Operation.VIEW or not found.target or expected.lines is None or actual.lines is None:
+        return found
+    nodes = workspace.tree.nodes
+    try:
+        node = nodes.get(place_of(expected.path, nodes))
+    except EditError:
+        return found
+    if node is None or node.kind is not NodeKind.FILE:
+        return found
+    length = node.content.count(b"\n") + (not node.content.endswith(b"\n"))
+    lines = overlap(expected.lines, actual.lines, length)
+    return replace(found, lines=lines, similarity=lines)
