@@ -11,7 +11,7 @@ import pytest
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories.loading import load_trajectories
-from pivotrl_core.trajectories.nemo_gym import read_items
+from pivotrl_core.trajectories.response_items import read_items
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
 from pivotrl_core.verifiers.parsing import parse_action
 from pivotrl_core.verifiers.protocol import Verifier
@@ -306,7 +306,7 @@ def test_real_rollouts_get_the_rewards_that_nemo_gym_gave_them() -> None:
     candidates = extract_candidates(load_trajectories([ROLLOUTS]).trajectories, 0.0, 0.0).candidates
     for candidate in candidates:
         row = candidate.metadata["nemo_row"]
-        output = read_items(row["response"]["output"])[-1]
+        output = read_items(row["response"]["output"], "response.output")[-1]
         action = Action(content=output.content, tool_calls=output.tool_calls)
         assert functional().verify(candidate, action).reward == row["reward"]
     assert len(candidates) == 5
