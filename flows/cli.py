@@ -150,6 +150,28 @@ def verify(
 
 
 @app.command()
+def serve_verifier(
+    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port")] = 8901,
+    processes: Annotated[int, typer.Option(min=0, help="that grade; 0: one for each processor")] = 0,
+    domain: Annotated[str, typer.Option(help="of all rows, as of verify (default: by what a row has)")] = "",
+    compat: Annotated[str, typer.Option(help="'nemo-gym': rewards and categories of NeMo Gym's own verifiers")] = "",
+    requests: Annotated[int, typer.Option(min=1, help="that may be there at once; more are told to come again")] = 512,
+    body_mib: Annotated[int, typer.Option(min=1, help="MiB that a request may have")] = 16,
+    workspaces: Annotated[Path | None, typer.Option(help="folder that the workspaces of rows lie in")] = None,
+    settings: Set = None, params: Params = None,
+) -> None:  # fmt: skip
+    """Give verdicts over HTTP. Example: pivotrl serve-verifier --port 8901 --compat nemo-gym."""
+    from flows.grading import Address, Rows, serve_verifier
+    from flows.launch import make_request
+    from pivotrl_core.service.room import Room
+
+    request = make_request(None, "", "", settings or [], False, params)
+    room = Room(requests=requests, body_bytes=body_mib << 20)
+    serve_verifier(Address(host, port), processes, Rows(domain, compat, workspaces), request, room)
+
+
+@app.command()
 def reverify(
     run: str,
     rule: Annotated[str, typer.Option(help="functional, exact or nemo-gym (default: the run's own)")] = "",

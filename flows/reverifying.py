@@ -26,9 +26,10 @@ from pivotrl_core.pivots.profiling import (
 )
 from pivotrl_core.pivots.rescoring import Parse, rescore
 from pivotrl_core.pivots.tables import records
-from pivotrl_core.stages.context import BASE
-from pivotrl_core.stages.verification import configured_verifier, grading_id
+from pivotrl_core.stages.context import BASE, Places
+from pivotrl_core.stages.verification import grading_id, verifier_here
 from pivotrl_core.types import Action, Candidate, Tool
+from tasks.settings import find_state, main_checkout
 
 PROFILES = "data/profiles"
 
@@ -79,7 +80,8 @@ def reverify_text(checkout: Path, run: str, rule: str, settings: Sequence[str], 
         if not folders:
             raise DataError(f"{run}: no profile under {PROFILES}; let its profile stage run first")
         parse = _parser(root, checkout, after)
-        found = [_reverify(folder, before, after, parse, out / folder.name) for folder in folders]
+        places = Places(main_checkout(checkout), find_state(checkout).store)
+        found = [_reverify(folder, (before, after), places, parse, out / folder.name) for folder in folders]
     if as_json:
         return json.dumps([asdict(one) for one in found], indent=2, sort_keys=True)
     return "\n".join(one.text() for one in found)
@@ -133,15 +135,18 @@ def _parser(root: Path, checkout: Path, config: Config) -> Parse:
     return parse
 
 
-def _reverify(folder: Path, before: Config, after: Config, parse: Parse, out: Path) -> Reverified:
+def _reverify(
+    folder: Path, configurations: tuple[Config, Config], places: Places, parse: Parse, out: Path
+) -> Reverified:
+    before, after = configurations
     frame = read_profile(folder / "profile.parquet")
     rows = records(frame)
     candidates = {str(row["candidate_id"]): candidate_from_columns(row) for row in rows}
     rollouts = read_rollouts(folder / "rollouts.parquet")
     report = folder / "report.json"
     graded_by = read_json(report).get("grading") if report.is_file() else None
-    reuse = graded_by == grading_id(before) == grading_id(after)
-    rescored = rescore(candidates, rollouts, configured_verifier(after), reuse, parse)
+    reuse = graded_by == grading_id(before, places) == grading_id(after, places)
+    rescored = rescore(candidates, rollouts, verifier_here(after, places), reuse, parse)
     threshold = after.profile.success_threshold
     planned = {str(row["candidate_id"]): int(row["planned"]) for row in rows}
     write_rollouts(out / "rollouts.parquet", rescored.rollouts)
@@ -150,7 +155,7 @@ def _reverify(folder: Path, before: Config, after: Config, parse: Parse, out: Pa
         folder.name, len(rollouts), rescored.graded, rescored.changed, _mean(rollouts), _mean(rescored.rollouts),
         _mixed(candidates, rollouts, threshold), _mixed(candidates, rescored.rollouts, threshold), str(out),
     )  # fmt: skip
-    write_json(out / "report.json", {**asdict(result), "grading": grading_id(after)})
+    write_json(out / "report.json", {**asdict(result), "grading": grading_id(after, places)})
     return result
 
 

@@ -31,10 +31,7 @@ def verify_file(rows: Path, domain: str = "", compat: str = "", out: Path | None
         ConfigError: no such domain, or nothing of that name to be compatible with.
         DataError: there is no such file.
     """
-    if domain and domain not in DOMAINS:
-        raise ConfigError(f"--domain {domain}: unknown; one of {', '.join(DOMAINS)}")
-    if compat not in ("", COMPAT):
-        raise ConfigError(f"--compat {compat}: unknown; only {COMPAT}")
+    check_options(domain, compat)
     if not rows.is_file():
         raise DataError(f"{rows}: no such file; give a file of JSON lines")
     with rows.open("rb") as source:
@@ -47,6 +44,14 @@ def verify_file(rows: Path, domain: str = "", compat: str = "", out: Path | None
     if without:
         print(f"{without} of {count} rows have no verdict; their lines say why under 'error'", file=sys.stderr)
     return without
+
+
+def check_options(domain: str, compat: str) -> None:
+    """Raise ConfigError where there is no such domain, or nothing of that name to be compatible with."""
+    if domain and domain not in DOMAINS:
+        raise ConfigError(f"--domain {domain}: unknown; one of {', '.join(DOMAINS)}")
+    if compat not in ("", COMPAT):
+        raise ConfigError(f"--compat {compat}: unknown; only {COMPAT}")
 
 
 def _verdicts(source: BinaryIO, domain: str, compat: bool, workspaces: Path) -> Iterator[dict[str, Json]]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
@@ -20,6 +21,23 @@ def register_attention(name: str, attend: Attend) -> None:
     """Make `attend(module, query, key, value, mask, **kwargs)` known; its mask is None, for it knows what is hidden."""
     AttentionInterface.register(name, attend)
     AttentionMaskInterface.register(name, _no_mask)
+
+
+def grouped_attention(
+    query: Tensor, keys: Tensor, values: Tensor, scale: float, mask: Tensor | None = None, causal: bool = False
+) -> Tensor:
+    """Attention [R, H, Q, D] of queries to keys and values [R, H_kv, K, D], which serve H / H_kv heads each.
+
+    On a GPU torch (2.13) has no kernel for a mask and grouped heads together but the one that writes all scores to
+    memory. So there each head gets keys and values of its own where there is a mask.
+    """
+    group = query.shape[1] // keys.shape[1]
+    if mask is not None and group > 1 and query.device.type != "cpu":
+        keys, values = (one.repeat_interleave(group, dim=1) for one in (keys, values))
+        group = 1
+    return scaled_dot_product_attention(
+        query, keys, values, attn_mask=mask, is_causal=causal, scale=scale, enable_gqa=group > 1
+    )
 
 
 @contextmanager

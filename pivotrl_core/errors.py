@@ -61,4 +61,8 @@ class MeasurementError(PivotRLError):
 
 
 class SideKilledError(MeasurementError):
-    """The process of one side of a benchmark was ended from outside, mostly for want of memory."""
+    """The process of one side of a benchmark was ended for want of memory, of the machine's or of the GPU's."""
+
+
+class OutOfTimeError(MeasurementError):
+    """A benchmark, or one side of it, was ended because its time was over."""

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,6 +35,7 @@ class CompletionsServer(ThreadingHTTPServer):
         tempered: whether log-probabilities are those after temperature.
         asked: bodies of all completions, in the order of their coming; `busiest`: most that were there at once.
         calls: other requests that change something.
+        speak: what answers chat completions, of their messages; a pair says how the answer ended too.
     """
 
     daemon_threads = True
@@ -47,6 +49,7 @@ class CompletionsServer(ThreadingHTTPServer):
         self.ids = self.tempered = True
         self.asked: list[dict[str, Any]] = []
         self.calls: list[tuple[str, Any]] = []
+        self.speak: Callable[[list[dict[str, str]]], str | tuple[str, str]] = lambda messages: ""
         self.busiest = self._busy = 0
         self.ended = threading.Event()
         self._gate, self._sampling = threading.Lock(), threading.Lock()
@@ -101,6 +104,12 @@ class CompletionsServer(ThreadingHTTPServer):
         usage = {"prompt_tokens": len(prompt), "prompt_tokens_details": {"cached_tokens": len(prompt) - 1}}
         return {"choices": [choice], "usage": usage}
 
+    def chat(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a chat completion."""
+        said = self.speak(body["messages"])
+        text, finish = (said, "stop") if isinstance(said, str) else said
+        return {"choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}]}
+
     def load(self, path: str) -> None:
         """Take the weights in a folder."""
         from safetensors.torch import load_file
@@ -150,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path == "/v1/completions":
+        if self.path in ("/v1/completions", "/v1/chat/completions"):
             if self._may_enter():
                 self._complete(body)
             return
@@ -179,7 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
             if not self.server.ids and "return_token_ids" in body:
                 self._answer(400, {"error": "Unrecognized request argument: return_token_ids"})
                 return
-            self._answer(200, self.server.complete(body))
+            self._answer(200, self.server.chat(body) if "messages" in body else self.server.complete(body))
         finally:
             self.server.leave()
 

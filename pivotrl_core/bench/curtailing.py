@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from pivotrl_core.bench.chance import HELP_DESK, draw_rates
 from pivotrl_core.bench.conversations import desk_candidates
 from pivotrl_core.bench.desk_profile import DeskProfile, ProfilePlan
 from pivotrl_core.bench.measuring import Bench, Side, measure
@@ -33,8 +34,6 @@ PAPER: tuple[CountRule, ...] = (Pivots(0.6),)
 GRID: tuple[CountRule, ...] = (Pivots(0.4), Pivots(0.6), Pivots(0.8, inclusive=True), Bootstrap(0.6, 0.8))
 DOMAIN = "any"  # no rule here asks for it
 ERRORS = (0.01, 0.05, 0.1, 0.2)
-# Candidates of the help desk by their successes among 16 samples of its base policy (lab log, 2026-12-01).
-HELP_DESK = (8, 7, 7, 19, 5, 17, 10, 14, 6, 8, 10, 2, 8, 9, 22, 35, 51)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class CurtailBench(Bench):
         samples: K.
         simulated: candidates, of all difficulties, those that always or never succeed among them.
         rollouts: `rollouts.parquet` of a full profile; None, or a path where there is none, skips it.
-        candidates: of the embedded domain, on the model in `folder`; 0 skips it.
+        candidates: of the embedded domain, on the model in `folder`; 0 skips it. `by_chance`: they succeed by chance.
         rounds: measured runs of each side there.
     """
 
@@ -54,6 +53,7 @@ class CurtailBench(Bench):
     simulated: int = 10_000
     rollouts: Path | None = None
     candidates: int = 24
+    by_chance: bool = False
     rounds: int = 3
 
     def run(self) -> Iterator[Comparison]:
@@ -64,7 +64,7 @@ class CurtailBench(Bench):
         yield from (self._staged("simulated after the help desk", desk, error) for error in ERRORS)
         yield from self._real()
         if self.candidates:
-            yield self._timed()
+            yield self.timed()
 
     def _real(self) -> list[Comparison]:
         streams = real_streams(self.rollouts) if self.rollouts is not None and self.rollouts.is_file() else []
@@ -112,11 +112,11 @@ class CurtailBench(Bench):
         saved = 1 - sum(drawn) / sum(map(len, streams))
         return Comparison("curtail", "full-k", setting, changed_decisions=changed, saved_share=saved)
 
-    def _timed(self) -> Comparison:
+    def timed(self) -> Comparison:
         """Both on the model, with everything that a profile does."""
         candidates = desk_candidates(self.candidates)
         self.say(f"profiling {len(candidates)} candidates, with and without curtailment")
-        full = ProfilePlan(self.samples, SamplingConfig(1.0, self.max_tokens))
+        full = ProfilePlan(self.samples, SamplingConfig(1.0, self.max_tokens), by_chance=self.by_chance)
         sides = [
             Side("ours", DeskProfile, (self.folder, self.compute, replace(full, curtailed=True))),
             Side("full-k", DeskProfile, (self.folder, self.compute, full)),
@@ -124,7 +124,8 @@ class CurtailBench(Bench):
         measured = measure(sides, candidates, self.rounds, self.machine)
         ours, theirs = (measured[name].answer for name in ("ours", "full-k"))
         setting: dict[str, Any] = {
-            "candidates": "the model's", "count": len(candidates), "group_size": self.samples,
+            "candidates": "the model's, by chance" if self.by_chance else "the model's",
+            "count": len(candidates), "group_size": self.samples,
             "rules": [repr(rule) for rule in PAPER], "action_tokens": self.max_tokens, **self.computed_on,
         }  # fmt: skip
         return replace(
@@ -142,17 +143,16 @@ def simulate(count: int, samples: int, seed: int = 0) -> list[list[bool]]:
 
 
 def simulate_like(counts: Sequence[int], count: int, samples: int, seed: int = 0) -> list[list[bool]]:
-    """Successes and failures of candidates whose rates are spread as those of a real profile may be.
+    """Successes and failures of candidates whose rates are spread as those of a real profile may be (`draw_rates`).
 
     Args:
-        counts: real candidates by their successes s of K; the rate of one is drawn from Beta(s + 1/2, K - s + 1/2).
+        counts: real candidates by their successes.
         count: candidates to simulate.
         samples: of each.
         seed: of the simulation.
     """
-    source, k = random.Random(seed), len(counts) - 1
-    successes = source.choices(range(k + 1), weights=counts, k=count)
-    rates = [source.betavariate(s + 0.5, k - s + 0.5) for s in successes]
+    source = random.Random(seed)
+    rates = draw_rates(source, counts, count)
     return [[source.random() < rate for _ in range(samples)] for rate in rates]
 
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from pivotrl_core.bench.chance import ChanceVerifier
 from pivotrl_core.bench.conversations import DOMAIN
 from pivotrl_core.bench.measuring import Answer
+from pivotrl_core.bench.shapes import load_any
 from pivotrl_core.bench.steps import touch
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.model import load_model, prepare_torch
+from pivotrl_core.engines.model import prepare_torch
 from pivotrl_core.engines.protocol import More, Request, Sample, SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.environments.registry import get_domain
@@ -35,18 +37,24 @@ RULE: CountRule = Pivots(0.6)
 
 @dataclass(frozen=True, slots=True)
 class ProfilePlan:
-    """How candidates are profiled. `curtailed`: no more samples than the rule needs."""
+    """How candidates are profiled. `curtailed`: no more samples than the rule needs; `by_chance`: see `chance.py`."""
 
     samples: int
     sampling: SamplingConfig
     tool_format: str = "compact"
     curtailed: bool = False
+    by_chance: bool = False
 
 
 class Clock:
-    """Processor seconds by part. One part inside another counts for the inner one alone."""
+    """Seconds by part, of the processor where nothing else is told. One part inside another counts for the inner alone.
 
-    def __init__(self) -> None:
+    Args:
+        now: tells the time. With a GPU it must be that of the wall: samples that have come are done there.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.process_time) -> None:
+        self._now = now
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self._running: list[str] = []
         self._since = 0.0
@@ -67,7 +75,7 @@ class Clock:
         return {part: seconds / total for part, seconds in sorted(self.seconds.items(), key=lambda one: -one[1])}
 
     def _pass(self) -> None:
-        now = time.process_time()
+        now = self._now()
         if self._running:
             self.seconds[self._running[-1]] += now - self._since
         self._since = now
@@ -106,12 +114,15 @@ class DeskProfile:
 
     def __init__(self, folder: Path, compute: ComputeConfig, plan: ProfilePlan) -> None:
         prepare_torch(compute)
-        policy = load_model(folder, compute)
+        policy = load_any(folder, compute)
         touch(policy.model)
         self.plan = plan
+        self.now = time.process_time if compute.device == "cpu" else time.perf_counter
         self.tokenizer = policy.tokenizer
         self.engine = TransformersEngine(policy.model, [ChatRenderer(policy.tokenizer, plan.tool_format).eos_id])
-        self.verifier = get_verifier("functional", GraderSettings(rules=get_domain(DOMAIN)))
+        self.verifier: Verifier = get_verifier("functional", GraderSettings(rules=get_domain(DOMAIN)))
+        if plan.by_chance:
+            self.verifier = ChanceVerifier()
 
     def load(self, task: list[Candidate]) -> None:
         self.task = task
@@ -119,7 +130,7 @@ class DeskProfile:
     def run(self) -> None:
         # A new one, for it remembers what it has tokenised.
         self.renderer = ClockedRenderer(self.tokenizer, self.plan.tool_format)
-        self.clock = self.renderer.clock = Clock()
+        self.clock = self.renderer.clock = Clock(self.now)
         self.engine.count = type(self.engine.count)()
         store = Path(tempfile.mkdtemp(prefix="bench-profile-"))
         try:

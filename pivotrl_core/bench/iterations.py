@@ -20,6 +20,7 @@ import torch
 
 from pivotrl_core.bench.measuring import Answer
 from pivotrl_core.bench.sampling import generate
+from pivotrl_core.bench.shapes import load_any
 from pivotrl_core.bench.steps import GroupTask, touch
 from pivotrl_core.bench.trl_step import TrlSetting, accumulate, make_trainer
 from pivotrl_core.config.arms import FullParameters, GRPOTrain, OptimiserConfig
@@ -79,7 +80,7 @@ class OurIteration:
     def __init__(self, folder: Path, compute: ComputeConfig, plan: IterationPlan) -> None:
         prepare_torch(compute)
         self.compute = compute
-        self.policy = TrainablePolicy(folder, folder, FullParameters(kind="full"), compute, seed=0)
+        self.policy = TrainablePolicy(folder, folder, FullParameters(kind="full"), compute, seed=0, load=load_any)
         touch(self.policy.model)
         self.renderer = ChatRenderer(self.policy.tokenizer, plan.tool_format)
         self.engine = TransformersEngine(self.policy.model, [], lanes=compute.lane_plan)

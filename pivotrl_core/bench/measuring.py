@@ -1,19 +1,18 @@
 """Measuring: each side of a comparison works in a fresh process of its own, and the sides take turns.
 
 A process of its own makes the peak of memory that of one side alone; taking turns spreads what else happens on the
-machine over all of them. Processor time is user and system time of all threads of the process. Memory is what a run
-takes on top of the loaded model: the peak of the resident set while it runs, less the resident set before the first.
+machine over all of them. What a run takes, time and memory on top of the loaded model, is read in its process
+(`gauges.py`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import statistics
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -21,8 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from pivotrl_core.bench.gauges import Device, Gauge, Spent, make_gauge
 from pivotrl_core.config.stages import ComputeConfig
-from pivotrl_core.errors import MeasurementError, SideKilledError
+from pivotrl_core.errors import MeasurementError, OutOfTimeError, SideKilledError
 
 Answer = Mapping[str, Any]
 Say = Callable[[str], None]
@@ -74,14 +74,22 @@ class Machine:
     Attributes:
         before: called first in each process, before anything is loaded; the same for every side.
         isolated: each side in a process of its own. Without, memory is that of all sides together: for tests alone.
+        device: what a run's time and memory are read on.
+        until: when all must have ended, by time.monotonic(): a process that works longer is ended. None: no limit.
     """
 
     before: Callable[[], None]
     isolated: bool = True
+    device: Device = "cpu"
+    until: float | None = None
 
     def start(self, side: Side) -> AbstractContextManager[Runner]:
         """Load a side."""
-        return Worker(side, self.before) if self.isolated else nullcontext(Inline(side))
+        return Worker(side, self) if self.isolated else nullcontext(Inline(side, self.device))
+
+    def has_time(self, seconds: float) -> bool:
+        """Whether what takes so long would still end in time."""
+        return self.until is None or time.monotonic() + seconds <= self.until
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +112,15 @@ class Bench:
     @property
     def computed_on(self) -> dict[str, Any]:
         """What records say of the model and the machine."""
-        return {"model": self.model, "dtype": self.compute.dtype, "threads": self.compute.threads}
+        told = {"model": self.model, "dtype": self.compute.dtype, "threads": self.compute.threads}
+        return told | ({"device": self.compute.device} if self.compute.device != "cpu" else {})
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One run: seconds, processor seconds, bytes at the peak above the loaded model, and what came out."""
+    """One run: what it took, and what came out."""
 
-    wall: float
-    cpu: float
-    memory: int
+    spent: Spent
     answer: Answer
 
 
@@ -126,17 +133,29 @@ class Measured:
     @property
     def wall(self) -> float:
         """Median of the seconds."""
-        return statistics.median(one.wall for one in self.readings)
+        return statistics.median(one.spent.wall for one in self.readings)
 
     @property
-    def cpu(self) -> float:
-        """Median of the processor seconds."""
-        return statistics.median(one.cpu for one in self.readings)
+    def cpu(self) -> float | None:
+        """Median of the processor seconds; None on a GPU."""
+        told = [one.spent.cpu for one in self.readings if one.spent.cpu is not None]
+        return statistics.median(told) if told else None
+
+    @property
+    def cost(self) -> float:
+        """What the faster of two settings has less of: processor seconds, or seconds on a GPU."""
+        return self.wall if self.cpu is None else self.cpu
 
     @property
     def memory(self) -> int:
         """The highest peak, in bytes above the loaded model."""
-        return max(one.memory for one in self.readings)
+        return max(one.spent.memory for one in self.readings)
+
+    @property
+    def reserved(self) -> int | None:
+        """The most of the GPU's memory that torch took, in bytes; None on a processor."""
+        told = [one.spent.reserved for one in self.readings if one.spent.reserved is not None]
+        return max(told) if told else None
 
     @property
     def answer(self) -> Answer:
@@ -147,10 +166,10 @@ class Measured:
 class Inline:
     """A side in this process."""
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: Side, device: Device) -> None:
         self.name = side.name
         self._work = side.prepare(*side.arguments)
-        self._loaded = _loaded_memory()
+        self._gauge = make_gauge(device)
 
     def load(self, task: Any) -> None:
         """Give it a task."""
@@ -158,7 +177,7 @@ class Inline:
 
     def run(self) -> Reading:
         """Let it do the task once."""
-        return _run(self._work, self._loaded)
+        return _run(self._work, self._gauge)
 
 
 class Worker:
@@ -166,14 +185,15 @@ class Worker:
 
     Args:
         side: what to do there.
-        before: called first in the process.
+        machine: what is called first in the process, what is read there, and how long it may live.
     """
 
-    def __init__(self, side: Side, before: Callable[[], None]) -> None:
+    def __init__(self, side: Side, machine: Machine) -> None:
         self.name = side.name
+        self._until = machine.until
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, side, before), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, side, machine.before, machine.device), daemon=True)
         self._process.start()
         theirs.close()
         self._receive()
@@ -200,13 +220,18 @@ class Worker:
 
         Raises:
             MeasurementError: it failed.
-            SideKilledError: its process was killed.
+            SideKilledError: its process was killed, or the GPU has too little memory.
+            OutOfTimeError: it was ended, for its time is over.
         """
         self._pipe.send(("run", None))
         reading: Reading = self._receive()
         return reading
 
     def _receive(self) -> Any:
+        if self._until is not None and not self._pipe.poll(max(0.0, self._until - time.monotonic())):
+            self._process.kill()
+            self._process.join()
+            raise OutOfTimeError(f"{self.name}: its time is over; give it more, or measure a smaller setting")
         try:
             kind, value = self._pipe.recv()
         except EOFError as error:
@@ -215,6 +240,8 @@ class Worker:
                 f"{self.name}: its process ended with {self._process.exitcode} (-9: there was too little memory); "
                 "measure a smaller setting"
             ) from error
+        if kind == "memory":
+            raise SideKilledError(f"{self.name}: the GPU has too little memory ({value}); measure a smaller setting")
         if kind == "failed":
             raise MeasurementError(f"{self.name}: {value}")
         return value
@@ -225,6 +252,8 @@ def measure(
     check: Callable[[Mapping[str, Answer]], None] | None = None, warm_up: Any = None,
 ) -> dict[str, Measured]:  # fmt: skip
     """Measure sides by turns: one warm-up each, then `rounds` runs each, every second round in reverse order.
+
+    Where the machine's time is limited, rounds end with the last one that it has time for; there is always one.
 
     Args:
         sides: each in a process of its own; all stay loaded until the end.
@@ -248,20 +277,25 @@ def measure(
         if warm_up is not None:
             for worker in workers:
                 worker.load(task)
+        longest = 0.0
         for turn in range(rounds):
+            if turn and not machine.has_time(longest):
+                break
+            begun = time.monotonic()
             for worker in workers if turn % 2 == 0 else workers[::-1]:
                 measured[worker.name].readings.append(worker.run())
+            longest = max(longest, time.monotonic() - begun)
     return measured
 
 
-def _serve(pipe: Connection, side: Side, before: Callable[[], None]) -> None:
+def _serve(pipe: Connection, side: Side, before: Callable[[], None], device: Device) -> None:
     """The loop of a side's process."""
     os.dup2(2, 1)  # what libraries print is no result: standard output is the caller's
     os.environ.update({"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"})
     try:
         before()
         work = side.prepare(*side.arguments)
-        loaded = _loaded_memory()
+        gauge = make_gauge(device)
         pipe.send(("done", None))
         while True:
             order, task = pipe.recv()
@@ -269,28 +303,18 @@ def _serve(pipe: Connection, side: Side, before: Callable[[], None]) -> None:
                 work.load(task)
                 pipe.send(("done", None))
             else:
-                pipe.send(("done", _run(work, loaded)))
+                pipe.send(("done", _run(work, gauge)))
     except EOFError:
         return
-    except Exception:  # noqa: BLE001 - a boundary between processes: the other side raises it
-        pipe.send(("failed", traceback.format_exc()))
+    except Exception as error:  # noqa: BLE001 - a boundary between processes: the other side raises it
+        if type(error).__name__ == "OutOfMemoryError":  # torch's, which not every side has loaded
+            pipe.send(("memory", str(error).partition("\n")[0]))
+        else:
+            pipe.send(("failed", traceback.format_exc()))
 
 
-def _run(work: Work, loaded: int) -> Reading:
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew; see proc(5)
-    wall, cpu = time.perf_counter(), time.process_time()
+def _run(work: Work, gauge: Gauge) -> Reading:
+    gauge.begin()
     work.run()
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return Reading(wall, cpu, max(0, _status_bytes("VmHWM") - loaded), work.answer())
-
-
-def _loaded_memory() -> int:
-    """Bytes that the process holds with everything loaded; what loading has freed is given back first."""
-    with suppress(AttributeError, OSError, TypeError):  # another C library than glibc
-        ctypes.CDLL(None).malloc_trim(0)
-    return _status_bytes("VmRSS")
-
-
-def _status_bytes(key: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith(f"{key}:")).split()[1])
+    spent = gauge.end()
+    return Reading(spent, work.answer())

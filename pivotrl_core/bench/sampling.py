@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from pivotrl_core.bench.measuring import Answer
+from pivotrl_core.bench.shapes import load_any
 from pivotrl_core.bench.steps import touch
 from pivotrl_core.config.stages import ComputeConfig
-from pivotrl_core.engines.model import load_model, prepare_torch
+from pivotrl_core.engines.model import prepare_torch
 from pivotrl_core.engines.protocol import Request, SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 
@@ -26,7 +27,7 @@ class EngineSampling:
 
     def __init__(self, folder: Path, compute: ComputeConfig, sampling: SamplingConfig) -> None:
         prepare_torch(compute)
-        model = load_model(folder, compute).model
+        model = load_any(folder, compute).model
         touch(model)
         self.engine = TransformersEngine(model, [], lanes=compute.lane_plan)
         self.sampling = sampling
@@ -47,7 +48,7 @@ class GenerateSampling:
 
     def __init__(self, folder: Path, compute: ComputeConfig, sampling: SamplingConfig) -> None:
         torch.set_num_threads(compute.threads)
-        self.model = load_model(folder, compute).model
+        self.model = load_any(folder, compute).model
         touch(self.model)
         self.sampling = sampling
 
@@ -65,12 +66,13 @@ class GenerateSampling:
 
 @torch.inference_mode()
 def generate(model: Any, prompt: Sequence[int], count: int, sampling: SamplingConfig) -> list[tuple[int, ...]]:
-    """`count` continuations of exactly `sampling.max_tokens` tokens, from the whole distribution."""
+    """`count` continuations of `sampling.max_tokens` tokens, from the whole distribution; greedy at temperature 0."""
     from transformers import GenerationConfig
 
-    ids_1P = torch.tensor([prompt])
+    ids_1P = torch.tensor([prompt], device=model.device)
+    drawn: dict[str, Any] = {"do_sample": True, "temperature": sampling.temperature, "top_k": 0, "top_p": 1.0}
     config = GenerationConfig(
-        do_sample=True, temperature=sampling.temperature, top_k=0, top_p=1.0, num_return_sequences=count,
+        **(drawn if sampling.temperature else {"do_sample": False}), num_return_sequences=count,
         max_new_tokens=sampling.max_tokens, eos_token_id=None, pad_token_id=0, use_cache=True,
     )  # fmt: skip
     before, model.generation_config = model.generation_config, config  # what it has of its own would fill the gaps

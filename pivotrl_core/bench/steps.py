@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from pivotrl_core.bench.measuring import Answer
+from pivotrl_core.bench.shapes import load_any
 from pivotrl_core.config.arms import FullParameters, GRPOTrain
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.model import prepare_torch
@@ -109,7 +110,7 @@ class _OursWork:
 
     def __init__(self, folder: Path, compute: ComputeConfig) -> None:
         prepare_torch(compute)
-        self.policy = TrainablePolicy(folder, folder, FullParameters(kind="full"), compute, seed=0)
+        self.policy = TrainablePolicy(folder, folder, FullParameters(kind="full"), compute, seed=0, load=load_any)
         touch(self.policy.model)
         self.loss = float("nan")
 
@@ -150,10 +151,10 @@ class PaddedStep(_OursWork):
 
     def run(self) -> None:
         self.clear()
-        task, state = self.task, len(self.task.state)
-        ids_NL = torch.tensor([[*task.state, *action] for action in task.actions])
-        sampled_NT = torch.tensor(task.sampled)
-        advantages_N = group_advantages(torch.tensor([task.rewards], dtype=torch.float64))[0].float()
+        task, state, device = self.task, len(self.task.state), self.policy.device
+        ids_NL = torch.tensor([[*task.state, *action] for action in task.actions], device=device)
+        sampled_NT = torch.tensor(task.sampled, device=device)
+        advantages_N = group_advantages(torch.tensor([task.rewards], dtype=torch.float64))[0].float().to(device)
         weights_N = torch.full_like(advantages_N, 1.0 / sampled_NT.numel(), dtype=torch.float64)
         micro = max(1, self.micro_batch // ids_NL.shape[1]) if self.in_tokens else self.micro_batch
         loss = 0.0
@@ -195,7 +196,7 @@ class Scores(_OursWork):
                 TargetSequence((*task.state, *action), tuple(place))
                 for action, place in zip(task.actions, places, strict=True)
             ]
-        )
+        ).to(self.policy.device)
         self.logprobs_NT = score_row(self.policy.inner, row)[0]
 
     def answer(self) -> Answer:

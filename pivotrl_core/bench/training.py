@@ -20,7 +20,6 @@ from pivotrl_core.bench.trl_step import TrlSetting, TrlStep, missing_trl
 from pivotrl_core.errors import MeasurementError, SideKilledError
 from pivotrl_core.files import read_json
 
-PADDED_TOKENS = 4096  # of a padded micro-batch on the curve
 OURS = "ours"
 
 
@@ -30,8 +29,10 @@ class TrainBench(Bench):
 
     Attributes:
         group: actions of the group, `state` and `action`: tokens of the state and of each action.
-        batch_group: actions of the smaller group at which memory is compared with TRL in one batch.
+        batch_group: actions of the smaller group at which memory is compared with TRL in one batch; 0: at none.
         rounds: measured runs of each side.
+        search: TRL's micro-batches that are tried, and `checkpointing`: with and without.
+        padded: micro-batches of the padded form that are tried; `padded_tokens`: of one on the curve.
     """
 
     group: int = 16
@@ -39,11 +40,15 @@ class TrainBench(Bench):
     action: int = 64
     batch_group: int = 8
     rounds: int = 5
+    search: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    checkpointing: tuple[bool, ...] = (False, True)
+    padded: tuple[int, ...] = (1, 2, 4)
+    padded_tokens: int = 4096
 
     def step(self) -> Iterator[Comparison]:
         """Ours against TRL and against the padded form, at one point."""
         task = self.task(self.group, self.state)
-        padded = self._fastest("padded", {micro: self._padded(micro) for micro in (1, 2, 4) if micro <= self.group})
+        padded = self._fastest("padded", {micro: self._padded(micro) for micro in self.padded if micro <= self.group})
         sides = [self._ours(), self._padded(padded)]
         setting = self.setting(self.group, self.state)
         found, fastest, missing = {}, None, missing_trl()
@@ -51,7 +56,7 @@ class TrainBench(Bench):
             found = self._search_trl()
             missing = "" if found else "no setting of TRL's fits in memory"
         if not missing:
-            fastest = min(found, key=lambda one: found[one].cpu / search_group(self.group, one.micro_batch))
+            fastest = min(found, key=lambda one: found[one].cost / search_group(self.group, one.micro_batch))
             sides.append(self._trl(self.group, fastest))
         self.say(f"measuring {', '.join(side.name for side in sides)}: {self.rounds} rounds after a warm-up")
         measured = measure(sides, task, self.rounds, self.machine, self._check)
@@ -63,6 +68,7 @@ class TrainBench(Bench):
         yield compare("train", "padded", setting | {"micro_batch": padded}, ours, measured["padded"], limit)
         if fastest is not None:
             yield self._leanest(ours, found)
+        if fastest is not None and self.batch_group:
             yield self._one_batch(found)
 
     def curve(self, groups: Sequence[int], states: Sequence[int]) -> Iterator[Comparison]:
@@ -70,7 +76,7 @@ class TrainBench(Bench):
         points = sorted(((group, state) for group in groups for state in states), key=lambda one: one[0] * one[1])
         with ExitStack() as stack:
             scores = Side("scores", Scores, (self.folder, self.compute))
-            sides = (scores, self._ours(), self._padded(PADDED_TOKENS, in_tokens=True))
+            sides = (scores, self._ours(), self._padded(self.padded_tokens, in_tokens=True))
             workers = [stack.enter_context(self.machine.start(side)) for side in sides]
             self._point(workers, *points[0])  # the warm-up
             for at, point in enumerate(points):
@@ -92,7 +98,7 @@ class TrainBench(Bench):
             worker.load(task)
             readings[worker.name] = worker.run()
         self._check({name: one.answer for name, one in readings.items()})
-        setting = self.setting(group, state) | {"padded_tokens": PADDED_TOKENS}
+        setting = self.setting(group, state) | {"padded_tokens": self.padded_tokens}
         sides = (Measured([readings[OURS]]), Measured([readings["padded"]]))
         # A process keeps what the point before has freed: its peak says nothing of this one.
         told = compare("train", "padded", setting, *sides, token_limit(group, state, self.action))
@@ -115,33 +121,35 @@ class TrainBench(Bench):
         """One run of every exact setting of TRL's that fits in memory: on two micro-batches, or the whole group."""
         found: dict[TrlSetting, Measured] = {}
         self.say("TRL's settings (its loss is always computed in chunks):")
-        for checkpointing in (False, True):
+        for checkpointing in self.checkpointing:
             before = 0
-            for micro in (1, 2, 4, 8, 16, 32):
+            for micro in self.search:
                 if self.group % micro:
                     continue
                 setting = TrlSetting(micro, checkpointing)
-                if 2 * before > psutil.virtual_memory().available:
+                if self.compute.device == "cpu" and 2 * before > psutil.virtual_memory().available:
                     self.say(f"  {setting}: not tried, would take about {2 * before / 2**30:.1f} GiB")
                     break
                 group = search_group(self.group, micro)
                 try:
                     found[setting] = self._try(self._trl(group, setting), group)
                 except SideKilledError:
-                    self.say(f"  {setting}: was killed, for want of memory")
+                    self.say(f"  {setting}: ended for want of memory")
                     break
                 before = found[setting].memory
                 self._say_found(str(setting), found[setting], group)
         return found
 
     def _fastest(self, name: str, sides: Mapping[int, Side]) -> int:
-        """The micro-batch at which a side takes the least processor time a sequence."""
+        """The micro-batch at which a side takes the least processor time a sequence, or the least time on a GPU."""
+        if len(sides) == 1:
+            return next(iter(sides))
         self.say(f"micro-batches of the {name} form:")
         costs = {}
         for micro, side in sides.items():
             group = search_group(self.group, micro)
             found = self._try(side, group)
-            costs[micro] = found.cpu / group
+            costs[micro] = found.cost / group
             self._say_found(f"micro-batch {micro}", found, group)
         return min(costs, key=lambda one: costs[one])
 
@@ -155,9 +163,9 @@ class TrainBench(Bench):
         return with_sampled(task, [[-10.0] * self.action] * group)
 
     def _say_found(self, what: str, found: Measured, group: int) -> None:
+        cpu = "" if found.cpu is None else f"{found.cpu / group:.3f} processor s and "
         self.say(
-            f"  {what}: {found.cpu / group:.3f} processor s and {found.wall / group:.3f} s a sequence, "
-            f"{found.memory / 2**20:.0f} MiB above the model"
+            f"  {what}: {cpu}{found.wall / group:.3f} s a sequence, {found.memory / 2**20:.0f} MiB above the model"
         )
 
     def _leanest(self, ours: Measured, found: Mapping[TrlSetting, Measured]) -> Comparison:

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 from pivotrl_core.bench.measuring import Answer
+from pivotrl_core.bench.shapes import load_any
 from pivotrl_core.bench.steps import GroupTask, step_answer, touch
 from pivotrl_core.config.stages import ComputeConfig
-from pivotrl_core.engines.model import torch_dtype
 from pivotrl_core.grpo.advantages import group_advantages
 
 
@@ -43,22 +43,21 @@ def make_trainer(folder: Path, compute: ComputeConfig, group: int, setting: TrlS
     torch.set_num_threads(compute.threads)
     warnings.simplefilter("ignore")
     from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
 
-    model = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch_dtype(compute), local_files_only=True, attn_implementation="sdpa"
-    )
+    loaded = load_any(folder, compute)
+    model: Any = loaded.model.requires_grad_(True)
     # The weights are in the dtype already; casts around each operation (bf16=True) would be work that ours has not.
     arguments = GRPOConfig(
-        output_dir=str(Path(tempfile.gettempdir()) / "pivotrl-bench-trl"), use_cpu=True, bf16=False, report_to=[],
+        output_dir=str(Path(tempfile.gettempdir()) / "pivotrl-bench-trl"),
+        use_cpu=compute.device == "cpu", bf16=False, report_to=[],
         beta=0.0, loss_type="dapo", epsilon=0.2, temperature=1.0, num_generations=group,
         per_device_train_batch_size=setting.micro_batch, gradient_accumulation_steps=group // setting.micro_batch,
         gradient_checkpointing=setting.checkpointing, gradient_checkpointing_kwargs={"use_reentrant": False},
     )  # fmt: skip
     trainer = GRPOTrainer(
         model=model, args=arguments, reward_funcs=lambda completions, **_: [0.0] * len(completions),
-        train_dataset=Dataset.from_list([{"prompt": "x"}]), processing_class=AutoTokenizer.from_pretrained(folder),
+        train_dataset=Dataset.from_list([{"prompt": "x"}]), processing_class=loaded.tokenizer,
     )  # fmt: skip
     model.train()
     if setting.checkpointing:  # as Trainer.train does
@@ -71,6 +70,7 @@ def accumulate(trainer: Any, tasks: list[GroupTask], micro_batch: int) -> float:
     """Loss of all groups' sequences, with its gradient in every parameter's `grad`; no micro-batch spans two groups."""
     parts = sum(-(-len(task.actions) // micro_batch) for task in tasks)
     tokens = sum(task.trained for task in tasks)
+    device = trainer.model.device
     trainer.current_gradient_accumulation_steps = trainer.args.steps_per_generation = parts
     loss = 0.0
     for task in tasks:
@@ -81,6 +81,7 @@ def accumulate(trainer: Any, tasks: list[GroupTask], micro_batch: int) -> float:
                 "advantages": advantages_N[part],
                 "num_items_in_batch": torch.tensor(tokens),
             }
+            inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
             found = trainer.compute_loss(trainer.model, inputs)
             trainer.accelerator.backward(found)
             loss += float(found.detach())

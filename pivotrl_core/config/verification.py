@@ -7,6 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from pivotrl_core.config.base import Probability, Section
+from pivotrl_core.config.judge import JudgeConfig
+from pivotrl_core.config.service import ServiceConfig
 from pivotrl_core.verifiers.comparators import Comparator
 from pivotrl_core.verifiers.nemo_gym.settings import read_settings
 from pivotrl_core.verifiers.settings import CallCredit
@@ -82,6 +84,12 @@ class VerifierConfig(Section):
     software: SoftwareConfig = SoftwareConfig()
     search: SearchConfig = SearchConfig()
     reward: RewardConfig = RewardConfig()
+    judge: JudgeConfig | None = Field(
+        None, description="asked where an action is refused for its wording alone (kind functional)"
+    )
+    service: ServiceConfig | None = Field(
+        None, description="where verdicts come from; none: from this process. The verdicts are the same"
+    )
     nemo_gym: dict[str, bool | float | str] = Field(
         {}, description="settings of kind nemo-gym, under NeMo Gym's own names, such as word_count_similarity_threshold"
     )

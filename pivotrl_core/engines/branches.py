@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from pivotrl_core.attention import attention_in_force, register_attention
+from pivotrl_core.attention import attention_in_force, grouped_attention, register_attention
 
 ATTENTION = "pivotrl_branches"
 
@@ -217,11 +217,10 @@ class StemWriter:
         self.keys.append(keys)
         self.values.append(values)
         width, length = query.shape[2], keys.shape[2]
+        if width == length and keys.device.type != "cpu":  # a GPU's kernel for this needs no memory for a mask
+            return grouped_attention(query, keys, values, scale, causal=True).transpose(1, 2)
         mask = torch.ones(width, length, dtype=torch.bool, device=keys.device).tril(length - width)
-        output = torch.nn.functional.scaled_dot_product_attention(
-            query, keys, values, attn_mask=mask, scale=scale, enable_gqa=True
-        )
-        return output.transpose(1, 2)
+        return grouped_attention(query, keys, values, scale, mask).transpose(1, 2)
 
 
 def _attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any) -> tuple[Tensor, None]:

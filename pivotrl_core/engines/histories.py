@@ -13,6 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from pivotrl_core.attention import grouped_attention
 from pivotrl_core.engines.branches import Own, few_by_many
 
 ROOM = 64  # tokens by which the store grows
@@ -142,12 +143,9 @@ class Reading:
         if layer == 0:
             hidden = self._hidden(query.shape[2])
             self._bias = query.new_zeros(hidden.shape).masked_fill_(hidden, torch.finfo(query.dtype).min)
-        output = torch.nn.functional.scaled_dot_product_attention(
-            query, self._seen(self.stem[0], self.store.keys, layer, keys),
-            self._seen(self.stem[1], self.store.values, layer, values),
-            attn_mask=self._bias, scale=scale, enable_gqa=True,
-        )  # fmt: skip
-        return output.transpose(1, 2)
+        seen_keys = self._seen(self.stem[0], self.store.keys, layer, keys)
+        seen_values = self._seen(self.stem[1], self.store.values, layer, values)
+        return grouped_attention(query, seen_keys, seen_values, scale, self._bias).transpose(1, 2)
 
     def _seen(self, stem: list[Tensor], store: list[Tensor], layer: int, new: Tensor) -> Tensor:
         """Put the new keys or values away; those of the whole context, row by row [R, H_kv, T + S, D]."""

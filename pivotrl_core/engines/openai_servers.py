@@ -44,7 +44,8 @@ def openai_engine_of(
     """
     key = os.environ.get(settings.key_variable, "")
     patience = Patience(settings.request_seconds, settings.retries, first_wait)
-    asked = Servers(named_endpoints(settings), patience, settings.concurrency, key, settings.key_variable)
+    endpoints = named_endpoints(settings.endpoints, ENDPOINTS_VARIABLE, "engine")
+    asked = Servers(endpoints, patience, settings.concurrency, key, settings.key_variable)
     try:
         room = min([context_tokens, *(_room(asked, home, settings.model) for home in range(len(asked.endpoints)))])
         exact = Completions(asked, stop_id)
@@ -66,20 +67,20 @@ def openai_engine_of(
         engine.close()
 
 
-def named_endpoints(settings: OpenAIEngineConfig) -> tuple[str, ...]:
-    """The settings' endpoints, or the variable's. Raises ConfigError where neither has one."""
-    if settings.endpoints:
-        return settings.endpoints
-    named = [one for one in os.environ.get(ENDPOINTS_VARIABLE, "").split(",") if one.strip()]
+def named_endpoints(given: tuple[str, ...], variable: str, section: str) -> tuple[str, ...]:
+    """Endpoints of a section's settings, or the variable's. Raises ConfigError where neither has one."""
+    if given:
+        return given
+    named = [one for one in os.environ.get(variable, "").split(",") if one.strip()]
     if not named:
         raise ConfigError(
-            f"engine.endpoints: none is named; give addresses there or in the variable {ENDPOINTS_VARIABLE}, such as "
+            f"{section}.endpoints: none is named; give addresses there or in the variable {variable}, such as "
             "http://127.0.0.1:8000/v1"
         )
     try:
         return tuple(map(check_endpoint, named))
     except ValueError as error:
-        raise ConfigError(f"{ENDPOINTS_VARIABLE}: {error}") from error
+        raise ConfigError(f"{variable}: {error}") from error
 
 
 def _room(asked: Servers, home: int, model: str) -> int:

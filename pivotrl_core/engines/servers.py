@@ -7,6 +7,7 @@ The key travels in a header and stands in no message.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ class Servers:
         key: what they ask for, and `key_name`, what messages call it.
         watch: asked before a failed request is tried again; raises where there is no use in it.
         local: the servers are on this machine, so no proxy of the environment stands between.
+        section: of the configuration that names them, for messages.
     """
 
     endpoints: Sequence[str]
@@ -49,6 +51,7 @@ class Servers:
     key_name: str = ""
     watch: Callable[[], None] | None = None
     local: bool = False
+    section: str = "engine"
     _client: httpx.Client = field(init=False, repr=False)
     _closed: threading.Event = field(init=False, repr=False, default_factory=threading.Event)
 
@@ -66,8 +69,8 @@ class Servers:
         """The JSON at a path behind the endpoint with this index; see `post`."""
         return _json(self._ask("GET", path, None, home))
 
-    def post(self, path: str, body: Mapping[str, Any], home: int = 0) -> Any:
-        """The answer to a JSON body, from the endpoint with this index where that is well.
+    def post(self, path: str, body: Mapping[str, Any] | bytes, home: int = 0) -> Any:
+        """The answer to a JSON body (or its bytes), from the endpoint with this index where that is well.
 
         Raises:
             ConfigError: the key, the model or the route is not known there.
@@ -89,13 +92,16 @@ class Servers:
         self.stop()
         self._client.close()
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, home: int) -> httpx.Response:
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | bytes | None, home: int) -> httpx.Response:
+        # ASCII: a text may hold half of a surrogate pair, which UTF-8 cannot carry.
+        content = json.dumps(dict(body), allow_nan=False).encode() if isinstance(body, Mapping) else body
+        headers = {} if content is None else {"Content-Type": "application/json"}
         failure, address = "", ""
         for attempt in range(self.patience.retries + 1):
             address = self.endpoints[(home + attempt) % len(self.endpoints)] + path
             asked = None
             try:
-                response = self._client.request(method, address, json=body)
+                response = self._client.request(method, address, content=content, headers=headers)
             except (httpx.TransportError, RuntimeError) as error:  # RuntimeError: the client was closed meanwhile
                 failure = f"{type(error).__name__} {error}".strip()
             else:
@@ -105,14 +111,14 @@ class Servers:
                     raise self._refused(response, address)
                 failure, asked = f"answered {response.status_code}", response.headers.get("retry-after")
             if self._closed.is_set():
-                raise TemporaryError(f"{address}: given up, because sampling was ended")
+                raise TemporaryError(f"{address}: given up, because what asked was ended")
             if self.watch is not None:
                 self.watch()
             if attempt < self.patience.retries:
                 self._closed.wait(self._wait(attempt, asked))
         raise TemporaryError(
             f"{address}: {failure}, at the last of {self.patience.retries + 1} tries; look at the server, or raise "
-            "engine.retries or engine.request_seconds"
+            f"{self.section}.retries or {self.section}.request_seconds"
         )
 
     def _wait(self, attempt: int, asked: str | None) -> float:
@@ -128,7 +134,9 @@ class Servers:
             state = "refuses the key in" if self.key else "asks for a key; put one into"
             return ConfigError(f"{address}: {state} the variable {self.key_name} ({status})")
         if status == 404:
-            return ConfigError(f"{address}: not found ({said}); check engine.endpoints (up to /v1) and engine.model")
+            return ConfigError(
+                f"{address}: not found ({said}); check {self.section}.endpoints, and {self.section}.model if it has one"
+            )
         return EngineError(f"{address}: refused the request ({status}): {said}")
 
 
@@ -136,4 +144,4 @@ def _json(response: httpx.Response) -> Any:
     try:
         return response.json()
     except ValueError as error:
-        raise EngineError(f"{response.url}: the answer is no JSON; is this an OpenAI-compatible server?") from error
+        raise EngineError(f"{response.url}: the answer is no JSON; is this the right server?") from error

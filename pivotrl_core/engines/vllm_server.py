@@ -41,6 +41,7 @@ class Serving:
         model: a Hugging Face folder with a whole model.
         lora_rank: largest rank of adapters that may be put on it; 0: none may.
         threads: of the processor; `gpu`: whether the model is on one.
+        made_up: the folder holds no weights; the server makes some up, of the configured shape.
     """
 
     model: Path
@@ -48,6 +49,7 @@ class Serving:
     threads: int
     gpu: bool
     lora_rank: int = 0
+    made_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,8 @@ def _arguments(serving: Serving, settings: VLLMEngineConfig, name: str, port: in
     if serving.lora_rank:
         rank = next((rank for rank in LORA_RANKS if rank >= serving.lora_rank), serving.lora_rank)
         arguments += ["--enable-lora", "--max-lora-rank", str(rank)]
+    if serving.made_up:
+        arguments += ["--load-format", "dummy"]
     on = ["--gpu-memory-utilization", str(settings.memory_share)] if serving.gpu else ["--enforce-eager"]
     return arguments + on
 

@@ -15,9 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import scaled_dot_product_attention
 
-from pivotrl_core.attention import attention_in_force, register_attention
+from pivotrl_core.attention import attention_in_force, grouped_attention, register_attention
 from pivotrl_core.grpo.tree_tiles import Tile
 
 ATTENTION = "pivotrl_tree"
@@ -62,12 +61,11 @@ class TreeAttention:
         key_pieces = torch.split(keys.to(self.compute_dtype), self.piece_sizes, dim=2)
         value_pieces = torch.split(values.to(self.compute_dtype), self.piece_sizes, dim=2)
         outputs = [
-            scaled_dot_product_attention(
-                own, _join(key_pieces, pieces), _join(value_pieces, pieces), attn_mask=bias, is_causal=tile.causal,
-                scale=scale, enable_gqa=True,
+            grouped_attention(
+                own, _join(key_pieces, pieces), _join(value_pieces, pieces), scale, bias, tile.causal
             ).transpose(1, 2)
             for tile, own, pieces, bias in zip(self.tiles, queries, self.pieces, self.biases, strict=True)
-        ]  # fmt: skip
+        ]
         return torch.cat(outputs, dim=1).to(query.dtype)
 
 

@@ -21,6 +21,9 @@ from torch import Tensor
 # What a call of attention and each of its keys cost, in pairs of a query and a key. Measured forward and backward on a
 # CPU with 9 heads of 64; the total is flat around its least (a quarter to four times the cost of a call).
 CALL_COST, KEY_COST = 2000, 16
+# On a GPU a call is some launches of kernels, and pairs are computed by the million in that time. A guess, for it was
+# never measured there.
+GPU_CALL_COST = 2**20
 GRAIN = 16  # nodes between the places where a run without branches may be cut
 
 

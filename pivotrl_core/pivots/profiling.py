@@ -34,6 +34,7 @@ from pivotrl_core.seeding import derive_seed
 from pivotrl_core.trajectories import decoding, thinking
 from pivotrl_core.types import Candidate, Json, Verdict, content_id
 from pivotrl_core.verifiers import parsing
+from pivotrl_core.verifiers.batches import verify_all
 from pivotrl_core.verifiers.protocol import Verifier
 
 log = logging.getLogger(__name__)
@@ -241,7 +242,7 @@ class Profiler:
 
         def judge(at: int, samples: Sequence[Sample]) -> None:
             new = samples[len(drawn[at]) - len(known[at]) :]
-            drawn[at] += [self._rollout(candidates[at], len(drawn[at]) + n, sample) for n, sample in enumerate(new)]
+            drawn[at] += self._rollouts(candidates[at], len(drawn[at]), new)
 
         def more(at: int, samples: Sequence[Sample]) -> int:
             with one_at_a_time:
@@ -252,9 +253,14 @@ class Profiler:
             judge(at, samples)
         return [rollout for own in drawn for rollout in own]
 
-    def _rollout(self, candidate: Candidate, index: int, sample: Sample) -> Rollout:
-        verdict = self.verifier.verify(candidate, self.renderer.parse(sample.ids, candidate.tools))
-        return Rollout(candidate.id, index, sample.ids, sum(sample.logprobs), str(sample.finish), verdict)
+    def _rollouts(self, candidate: Candidate, first: int, samples: Sequence[Sample]) -> list[Rollout]:
+        """Rollouts with their verdicts, numbered from `first`."""
+        actions = [self.renderer.parse(sample.ids, candidate.tools) for sample in samples]
+        verdicts = verify_all(self.verifier, [(candidate, action) for action in actions])
+        return [
+            Rollout(candidate.id, index, sample.ids, sum(sample.logprobs), str(sample.finish), verdict)
+            for index, (sample, verdict) in enumerate(zip(samples, verdicts, strict=True), first)
+        ]
 
 
 def by_candidate(rollouts: Sequence[Rollout], ids: Sequence[str]) -> list[list[Rollout]]:

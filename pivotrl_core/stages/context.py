@@ -27,6 +27,14 @@ CANDIDATES = Path("data/candidates")
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """What a verifier needs of a machine: see `checkout` and `store` of `StageContext`."""
+
+    checkout: Path
+    store: Path
+
+
+@dataclass(frozen=True, slots=True)
 class StageContext:
     """Where a stage works.
 
@@ -44,6 +52,11 @@ class StageContext:
     store: Path
     models: Path
     checkout: Path
+
+    @property
+    def places(self) -> Places:
+        """Where a verifier finds and keeps what it needs."""
+        return Places(self.checkout, self.store)
 
     def path(self, relative: str | Path) -> Path:
         """A place below the root."""

@@ -40,6 +40,7 @@ from pivotrl_core.stages.subject import Subject
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Candidate, Split
+from pivotrl_core.verifiers.batches import verify_all
 
 Found = tuple[dict[str, float | None], dict[str, Any]]
 TEMPERATURES = {"greedy": 0.0, "t1": 1.0}  # by the name that metrics have
@@ -125,7 +126,7 @@ def _score_turns(context: StageContext, subject: Subject, out: Path) -> Found:
 
 
 def _turns(subject: Subject, turns: Sequence[Candidate], name: str, temperature: float, engine: ChatEngine) -> Rows:
-    verifier = configured_verifier(subject.config, "functional")
+    verifier = configured_verifier(subject.config, subject.places, "functional")
     states = [subject.renderer.state_ids(turn.state, turn.tools) for turn in turns]
     requests = [
         Request(turn.id, state, (derive_seed(subject.seed, name, turn.id),))
@@ -133,7 +134,7 @@ def _turns(subject: Subject, turns: Sequence[Candidate], name: str, temperature:
     ]
     samples = engine.sample(requests, SamplingConfig(temperature, subject.config.evaluate.max_tokens))
     actions = [subject.renderer.parse(one.ids, turn.tools) for turn, (one,) in zip(turns, samples, strict=True)]
-    verdicts = [verifier.verify(turn, action) for turn, action in zip(turns, actions, strict=True)]
+    verdicts = verify_all(verifier, list(zip(turns, actions, strict=True)))
     return [
         {"candidate_id": turn.id, "temperature": temperature, "score": verdict.reward, "reason": verdict.reason}
         for turn, verdict in zip(turns, verdicts, strict=True)

@@ -70,7 +70,7 @@ def make_profiler(
     return Profiler(
         engine,
         renderer,
-        configured_verifier(config),
+        configured_verifier(config, context.places),
         SamplingConfig(config.profile.temperature, config.profile.max_tokens),
         config.profile.samples,
         seed,
@@ -100,7 +100,7 @@ def write_profile_of(
     write_profile(out / "profile.parquet", rows)
     write_report(
         out / "report.json", "profile", _metrics(rows, groups, cost), candidates=len(candidates),
-        kinds=_kinds(candidates), grading=grading_id(context.config),
+        kinds=_kinds(candidates), grading=grading_id(context.config, context.places),
         dtype=compute_dtype(context.config.compute), engine=engine_kind(context, stage),
     )  # fmt: skip
     _warn_of_other_format(context, [rollout.verdict for group in groups for rollout in group])

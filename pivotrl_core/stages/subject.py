@@ -17,7 +17,7 @@ from pivotrl_core.engines.sharing import choose_layout
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.lanes import Lanes
-from pivotrl_core.stages.context import BASE, StageContext
+from pivotrl_core.stages.context import BASE, Places, StageContext
 from pivotrl_core.stages.engine import samples_elsewhere, server_engine
 from pivotrl_core.stages.models import policy_path
 from pivotrl_core.stages.portions import Portions
@@ -40,6 +40,7 @@ class Subject:
     engine: ChatEngine
     renderer: ChatRenderer
     portions: Portions
+    places: Places
 
     @property
     def lanes(self) -> Lanes:
@@ -79,7 +80,7 @@ def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Su
     renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
     engine = embedded_engine(policy.model, [renderer.eos_id], lanes=config.compute.lane_plan)
     portions = Portions(context.scratch / "portions", engine)
-    return Subject(config, arm, seed, policy, base, engine, engine, renderer, portions)
+    return Subject(config, arm, seed, policy, base, engine, engine, renderer, portions, context.places)
 
 
 @contextmanager

@@ -155,7 +155,7 @@ def _groups(
 ) -> GroupSource:
     candidates = [pivot.candidate for pivot in pivots]
     if isinstance(settings, GRPOTrain):
-        verifier = configured_verifier(context.config, settings.reward)
+        verifier = configured_verifier(context.config, context.places, settings.reward)
         found = {pivot.candidate.id: pivot.found for pivot in pivots}
         sampler = engine if policy.ranks.count == 1 else DividedEngine(engine, policy)
         return PivotGroups(sampler, renderer, verifier, candidates, settings, seed, found)

@@ -1,57 +1,88 @@
-"""Which verifier a configuration asks for: with the domain's rules where the data come from an embedded domain."""
+"""Which verifier a configuration asks for: with the domain's rules where the data come from an embedded domain.
+
+With `verifier.service` verdicts come from another machine, which must have the verifier that this one would have.
+"""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from pivotrl_core.config.inputs import EmbeddedSource
+from pivotrl_core.config.judge import JudgeConfig, ServerJudgeConfig
+from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.config.tree import Config
 from pivotrl_core.config.verification import SearchConfig, SoftwareConfig, VerifierConfig
 from pivotrl_core.pivots.profiling import reading_code
+from pivotrl_core.stages.context import Places
 from pivotrl_core.types import content_id
 from pivotrl_core.verifiers.graded import ByDomain
+from pivotrl_core.verifiers.judged import Judge
 from pivotrl_core.verifiers.nemo_gym.settings import read_settings
+from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.rewards import RewardRule
 from pivotrl_core.verifiers.settings import FunctionalSettings, SearchSettings, SoftwareSettings
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
-DECIDED = ("text_threshold", "call_credit", "reward")
+PAID_FOR = "verdicts.sqlite"
+DECIDED = ("call_credit", "reward")
 """Settings of `verifier` that are about decisions on components alone."""
+THRESHOLDS = ("text_threshold",)
+"""Such too, where no judge is: one is asked about what they refuse."""
 
 
-def configured_verifier(config: Config, kind: str | None = None) -> ByDomain:
-    """The verifier of `verifier.kind`, or of `kind` where an arm asks for its own."""
+def configured_verifier(config: Config, places: Places, kind: str | None = None) -> Verifier:
+    """The verifier of `verifier.kind`, or of `kind` where an arm asks for its own.
+
+    Raises:
+        ConfigError: the judge cannot be asked as the configuration says, or the service has another verifier.
+        EngineError, TemporaryError: the service cannot be reached.
+    """
+    verifier = verifier_here(config, places, kind)
+    service = config.verifier.service
+    if service is None:
+        return verifier
+    from pivotrl_core.service.client import ServiceVerifier
+
+    token = os.environ.get(service.token_variable, "")
+    return ServiceVerifier(service, kind or config.verifier.kind, verifier, token)
+
+
+def verifier_here(config: Config, places: Places, kind: str | None = None) -> ByDomain:
+    """The same in this process, whatever `verifier.service` says."""
+    section = config.verifier
     rules = None
     if isinstance(config.source, EmbeddedSource):
         from pivotrl_core.environments.registry import get_domain
 
         rules = get_domain(config.source.domain)
-    nemo_gym = read_settings(config.verifier.nemo_gym)
+    cache = VerdictCache(places.store / PAID_FOR)
+    judge = None if section.judge is None else make_judge(section.judge, config.compute, places, cache)
     settings = GraderSettings(
-        functional_settings(config.verifier),
-        rules,
-        software=SoftwareSettings(**config.verifier.software.model_dump()),
-        search=SearchSettings(**config.verifier.search.model_dump()),
-        nemo_gym=nemo_gym,
-    )
-    return get_verifier(kind or config.verifier.kind, settings, reward_rule(config.verifier))
+        tool=functional_settings(section), rules=rules, judge=judge, nemo_gym=read_settings(section.nemo_gym),
+        software=SoftwareSettings(**section.software.model_dump()),
+        search=SearchSettings(**section.search.model_dump()), cache=cache,
+    )  # fmt: skip
+    return get_verifier(kind or section.kind, settings, reward_rule(section))
 
 
-def grading_id(config: Config) -> str:
+def grading_id(config: Config, places: Places) -> str:
     """Identifies what components say, whatever is then decided on them: thresholds and rewards leave it as it is."""
-    decided: dict[str, Any] = {
-        key: field.default for key, field in VerifierConfig.model_fields.items() if key in DECIDED
+    section = config.verifier
+    decided = DECIDED if section.judge else (*DECIDED, *THRESHOLDS)
+    defaults: dict[str, Any] = {
+        key: field.default for key, field in VerifierConfig.model_fields.items() if key in decided
     }
-    compared = config.verifier.message_threshold is not None  # a similarity that nobody asks for is not computed
-    neutral = config.verifier.model_copy(
-        update={
-            **decided,
-            "message_threshold": 1.0 if compared else None,
-            "software": SoftwareConfig(test_seconds=config.verifier.software.test_seconds),
-            "search": SearchConfig(index=config.verifier.search.index, results=config.verifier.search.results),
+    if not section.judge:  # a similarity that nobody asks for is not computed
+        defaults |= {
+            "message_threshold": None if section.message_threshold is None else 1.0,
+            "software": SoftwareConfig(test_seconds=section.software.test_seconds),
+            "search": SearchConfig(index=section.search.index, results=section.search.results),
         }
-    )
-    verifier = configured_verifier(config.model_copy(update={"verifier": neutral}))
+    neutral = section.model_copy(update=defaults)
+    verifier = verifier_here(config.model_copy(update={"verifier": neutral}), places)
     return content_id([verifier.name, verifier.version, reading_code()])
 
 
@@ -64,3 +95,27 @@ def functional_settings(section: VerifierConfig) -> FunctionalSettings:
 def reward_rule(section: VerifierConfig) -> RewardRule:
     """What decisions earn."""
     return RewardRule(**section.reward.model_dump())
+
+
+def make_judge(section: JudgeConfig, compute: ComputeConfig, places: Places, kept: VerdictCache) -> Judge:
+    """The judge of a configuration, whose answers are kept.
+
+    Raises:
+        ConfigError: a template, an endpoint or the model is not there.
+    """
+    from pivotrl_core.engines.protocol import SamplingConfig
+    from pivotrl_core.verifiers.judge.language_model import JudgeSettings, LabelRule, LanguageModelJudge
+    from pivotrl_core.verifiers.judge.models import ChatModel, EmbeddedModel, server_model
+    from pivotrl_core.verifiers.judge.prompts import Rubrics
+
+    sampling = SamplingConfig(section.temperature, section.max_tokens)
+    model: ChatModel
+    if isinstance(section, ServerJudgeConfig):
+        model = server_model(section, sampling)
+    else:
+        model = EmbeddedModel(places.checkout / Path(section.model).expanduser(), compute, sampling)
+    rubrics = Rubrics(places.checkout / Path(section.templates).expanduser() if section.templates else None)
+    settings = JudgeSettings(
+        section.swap, LabelRule(section.labels), section.state_characters, section.action_characters
+    )
+    return LanguageModelJudge(model, rubrics, settings, kept)

@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import silu
 
-BLOCK = 2**17  # numbers of a block: half a MiB in fp32
+BLOCK = 2**17  # numbers of a block on a CPU: half a MiB in fp32
+LARGE_BLOCK = 2**26  # elsewhere, where every block is some launches of a kernel: what 256 MiB hold in fp32
 NORMS = ("LlamaRMSNorm", "MistralRMSNorm", "Qwen2RMSNorm", "Qwen3RMSNorm", "Qwen3MoeRMSNorm")
 GATED = ("LlamaMLP", "MistralMLP", "Qwen2MLP", "Qwen3MLP")
 
@@ -110,5 +111,5 @@ class SwiGLU(torch.autograd.Function):
 
 def _blocks(rows_ND: Tensor) -> Iterator[slice]:
     count, size = rows_ND.shape
-    step = max(1, BLOCK // size)
+    step = max(1, (BLOCK if rows_ND.device.type == "cpu" else LARGE_BLOCK) // size)
     return (slice(start, start + step) for start in range(0, count, step))

@@ -13,6 +13,7 @@ from pivotrl_core.seeding import derive_seed
 from pivotrl_core.training.groups import PivotGroup
 from pivotrl_core.training.pivot_order import PivotOrder
 from pivotrl_core.types import Candidate
+from pivotrl_core.verifiers.batches import verify_all
 from pivotrl_core.verifiers.protocol import Verifier
 
 FULL_REWARD = 1.0  # of a verdict that accepts without reserve
@@ -81,7 +82,7 @@ class PivotGroups:
         groups = []
         for pivot, request, samples in zip(pivots, requests, self.engine.sample(requests, sampling), strict=True):
             actions = tuple(sample.ids for sample in samples)
-            rewards = tuple(self._reward(pivot, ids) for ids in actions)
+            rewards = self._rewards(pivot, actions)
             group = PivotGroup(request.prompt_ids, actions, tuple(sample.logprobs for sample in samples), rewards)
             groups.append(group if any(rewards) else self._helped(pivot, group))
         self.order.note_mastered(
@@ -89,8 +90,9 @@ class PivotGroups:
         )
         return groups
 
-    def _reward(self, pivot: Candidate, ids: Sequence[int]) -> float:
-        return self.verifier.verify(pivot, self.renderer.parse(ids, pivot.tools)).reward
+    def _rewards(self, pivot: Candidate, group: Sequence[Sequence[int]]) -> tuple[float, ...]:
+        cases = [(pivot, self.renderer.parse(ids, pivot.tools)) for ids in group]
+        return tuple(verdict.reward for verdict in verify_all(self.verifier, cases))
 
     def _helped(self, pivot: Candidate, group: PivotGroup) -> PivotGroup:
         """The group with an action in its last place that this verifier rewards, where one may be given to it."""
@@ -98,7 +100,7 @@ class PivotGroups:
         if self.config.demonstrate:
             given.append((self.renderer.action_ids(pivot.expert), True))
         for ids, demonstrated in given:
-            reward = self._reward(pivot, ids)
+            (reward,) = self._rewards(pivot, [ids])
             if reward:
                 return replace(
                     group, action_ids=(*group.action_ids[:-1], ids), logprobs=(*group.logprobs[:-1], ()),

@@ -6,7 +6,7 @@ is the base policy, a frozen copy otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from torch import Tensor
 from pivotrl_core.config.arms import LoRA, Parameters
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.adapters import inner_model
-from pivotrl_core.engines.model import ADAPTER, load_model, load_policy, resolve_folder
+from pivotrl_core.engines.model import ADAPTER, Policy, load_model, load_policy, resolve_folder
 from pivotrl_core.engines.sharing import check_logits, choose_layout, head_weight
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.grpo.layouts import Row
@@ -39,11 +39,12 @@ class TrainablePolicy:
         compute: dtype and device of the frozen weights.
         seed: of the fresh LoRA factors.
         reference: folder of pi_0 where training does not start from it itself, but from a descendant.
+        load: how the whole model in a folder is loaded; benchmarks have models of random weights too.
     """
 
     def __init__(
         self, start: Path, base: Path, parameters: Parameters, compute: ComputeConfig, seed: int,
-        reference: Path | None = None,
+        reference: Path | None = None, load: Callable[[Path, ComputeConfig], Policy] = load_model,
     ) -> None:  # fmt: skip
         self.compute = compute
         self.pi_0 = reference or start
@@ -53,7 +54,7 @@ class TrainablePolicy:
         fresh = isinstance(parameters, LoRA) and not has_adapter
         if fresh and resolve_folder(start) != resolve_folder(base):
             raise ConfigError(f"{start}: an adapter is relative to the base policy; train all parameters from here")
-        loaded = load_model(resolve_folder(base if has_adapter else start), compute)
+        loaded = load(resolve_folder(base if has_adapter else start), compute)
         self.tokenizer = loaded.tokenizer
         self.model: Any = loaded.model
         check_logits(self.model)

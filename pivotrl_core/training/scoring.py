@@ -15,7 +15,7 @@ from pivotrl_core.grpo.logprobs import token_logprobs_and_entropy
 from pivotrl_core.grpo.padded_rows import PaddedRow
 from pivotrl_core.grpo.prefix_tree import unpack
 from pivotrl_core.grpo.tree_attention import TreeAttention, tree_attention
-from pivotrl_core.grpo.tree_tiles import plan_tiles
+from pivotrl_core.grpo.tree_tiles import CALL_COST, GPU_CALL_COST, plan_tiles
 from pivotrl_core.lanes import Lanes
 
 
@@ -25,7 +25,9 @@ def row_hidden(model: Any, row: Row) -> Tensor:
         hidden_NLD: Tensor = backbone(model)(input_ids=row.input_ids_NL, use_cache=False).last_hidden_state
         # Some recurrent models keep what they add up in fp32, and round it before their head.
         return hidden_NLD.flatten(0, 1)[row.predict_from_S].to(head_weight(model).dtype)
-    tree = TreeAttention(plan_tiles(row.parent_L), model.dtype, row.parent_L.device)
+    device = row.parent_L.device
+    tiles = plan_tiles(row.parent_L, CALL_COST if device.type == "cpu" else GPU_CALL_COST)
+    tree = TreeAttention(tiles, model.dtype, device)
     with tree_attention(model):
         output = backbone(model)(
             input_ids=row.input_ids_L[None], position_ids=row.position_ids_L[None], tree=tree, use_cache=False

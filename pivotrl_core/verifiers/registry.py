@@ -11,6 +11,7 @@ from pivotrl_core.types import Action, Candidate, Verdict, content_id
 from pivotrl_core.verifiers.code_grader import CodeGrader, CodeSettings
 from pivotrl_core.verifiers.exact import ExactGrader
 from pivotrl_core.verifiers.graded import ByDomain, GradedVerifier
+from pivotrl_core.verifiers.judged import Judge, with_judge
 from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
 from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
 from pivotrl_core.verifiers.protocol import Grader
@@ -30,6 +31,8 @@ class GraderSettings:
     tool: FunctionalSettings = field(default_factory=FunctionalSettings)
     rules: DomainRules | None = None
     """Of an embedded domain: actions which do the same beyond what schemas can say."""
+    judge: Judge | None = None
+    """The last resort of graders that leave something open."""
     terminal: TerminalSettings = field(default_factory=TerminalSettings)
     software: SoftwareSettings = field(default_factory=SoftwareSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
@@ -58,7 +61,9 @@ class FunctionalVerifier:
     name = "functional"
 
     def __init__(self, settings: GraderSettings, rule: Rewards) -> None:
-        self._verifiers = {domain: GradedVerifier(make(settings), rule) for domain, make in GRADERS.items()}
+        graders = {domain: with_judge(make(settings), settings.judge) for domain, make in GRADERS.items()}
+        self._verifiers = {domain: GradedVerifier(grader, rule) for domain, grader in graders.items()}
+        self.at_once = settings.judge.at_once if settings.judge else 1
         self.version = content_id({domain: verifier.version for domain, verifier in self._verifiers.items()})
 
     def verify(self, candidate: Candidate, action: Action) -> Verdict:

@@ -98,7 +98,7 @@ def _verify_default(
     return {"reward": verdict.reward, "components": dict(verdict.components), "reason": reason}
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _verifier(settings: NemoGymSettings, own_threshold: bool, workspaces: Path | None) -> FunctionalVerifier:
     """The verifier of settings; without a threshold of the row's own, texts are compared at ours."""
     tool = FunctionalSettings()

@@ -24,6 +24,9 @@ class VerdictReason(StrEnum):
     COUNT_DIFFERS = "count_differs"
     NAME_DIFFERS = "name_differs"
     ARGUMENTS_DIFFER = "arguments_differ"
+    JUDGED_SAME = "judged_same"
+    JUDGED_DIFFERENT = "judged_different"
+    JUDGE_UNREADABLE = "judge_unreadable"
 
 
 OTHER_FORMAT = "a call in the other format than data.tool_format names"

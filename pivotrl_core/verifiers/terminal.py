@@ -118,6 +118,15 @@ class TerminalGrader:
         accepted = reason in (TerminalReason.ACCEPTED, TerminalReason.SAME_EFFECT)
         return Decision(accepted, str(reason), 1.0 if accepted else float(components.get("similarity", 0.0)))
 
+    def undecided(self, components: Mapping[str, Json]) -> bool:
+        """Whether commands differ, and no execution says that their effects do."""
+        open_reasons = (
+            TerminalReason.COMMANDS_DIFFER,
+            TerminalReason.EFFECT_UNTOLD,
+            TerminalReason.WORKSPACE_UNREADABLE,
+        )
+        return self._reason(components) in open_reasons
+
     def _reason(self, found: Mapping[str, Json]) -> TerminalReason:
         if found.get("expected") == "unreadable":
             return TerminalReason.EXPECTED_UNREADABLE

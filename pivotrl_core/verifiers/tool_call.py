@@ -90,6 +90,12 @@ class ToolCallGrader:
             return _refused(VerdictReason.CALL_EXPECTED if expected == "call" else VerdictReason.MESSAGE_EXPECTED)
         return self._decide_message(components) if expected == "message" else self._decide_calls(components)
 
+    def undecided(self, components: Mapping[str, Json]) -> bool:
+        """Whether a refusal is one of wording alone: free text of calls that match otherwise, or a message."""
+        if components.get("decision") == "message":
+            return "similarity" in components
+        return 0.0 < float(components.get("similarity", 0.0)) < 1.0
+
     def _grade_message(self, candidate: Candidate, actual: str) -> dict[str, Json]:
         expected = candidate.expert.content
         if self.domain is not None:

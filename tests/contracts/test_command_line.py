@@ -29,8 +29,8 @@ def test_the_command_line_imports_nothing_heavy() -> None:
 
 
 def test_every_command_has_an_example_in_its_help() -> None:
-    listed = "inspect run sweep nightly stage pull graph compare export verify reverify reproduce serve ui doctor gc"
-    names = [*listed.split(), "bench"]
+    listed = "bench inspect run sweep nightly stage pull graph compare export verify reverify serve-verifier reproduce"
+    names = [*listed.split(), "serve", "ui", "doctor", "gc"]
     listing = _pivotrl("--help").stdout
     assert all(f"  {name} " in listing for name in names)
     from typer.main import get_command
@@ -165,13 +165,22 @@ def test_doctor_tells_of_a_sandbox_that_is_installed_and_cannot_start(tmp_path: 
 
 
 def test_every_benchmark_has_an_example_and_says_what_is_wrong(tmp_path: Path) -> None:
-    for name in ("train", "profile", "curtail", "iterate"):
+    for name in ("train", "profile", "curtail", "iterate", "verify", "gpu"):
         words = _pivotrl("bench", name, "--help").stdout.split()
         assert f"Example: pivotrl bench {name}" in " ".join(words)
     wrong = {"--groups": ("train", "4,many"), "--dtype": ("train", "float16"), "--micro-batch": ("iterate", "3")}
+    wrong |= {"--shape": ("profile", "qwen9"), "--device": ("curtail", "abacus")}
     for option, (name, text) in wrong.items():
         answer = _pivotrl("bench", name, option, text)
         assert (answer.returncode, option in answer.stderr) == (2, True)
     answer = _pivotrl("bench", "train", "--model", str(tmp_path))
     assert answer.returncode == 78
     assert answer.stderr.startswith(f"error: {tmp_path}: no Hugging Face model here")
+
+
+def test_benchmarks_of_a_gpu_say_that_there_is_none(tmp_path: Path) -> None:
+    answer = _pivotrl("bench", "gpu", "--out", str(tmp_path / "out"), CUDA_VISIBLE_DEVICES="")
+    assert answer.returncode == 78
+    assert "finds no GPU here" in answer.stderr
+    assert "--dry-run" in answer.stderr
+    assert not (tmp_path / "out").exists()

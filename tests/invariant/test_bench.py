@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,10 +22,12 @@ from pivotrl_core.bench.steps import PaddedStep, Scores, TreeStep, disagreement,
 from pivotrl_core.bench.training import TrainBench
 from pivotrl_core.bench.trl_step import TrlSetting, TrlStep, missing_trl
 from pivotrl_core.config.stages import ComputeConfig
+from pivotrl_core.engines.vllm_server import PYTHON_VARIABLE
 from pivotrl_core.errors import MeasurementError
 from pivotrl_core.pivots.profiling import Rollout, write_rollouts
 from pivotrl_core.types import Verdict
 from tests.tiny_models import COMPUTE
+from tests.vllm_stand_in import StandIn
 
 HERE = Machine(lambda: None, isolated=False)  # in this process: nothing is measured here, only shown to work
 COMPUTE_ONE = COMPUTE.model_copy(update={"lanes": 1})
@@ -130,6 +132,22 @@ def test_profile_writes_equally_many_tokens_on_both_sides(tiny_llama: Path) -> N
     assert {"rendering", "sampling", "verifying", "deciding", "storing"} == set(told[2].shares)
 
 
+def test_profile_beside_a_server_tells_of_time_alone(
+    tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a server of ours where vLLM's would be: what is shown is the way of the requests, not vLLM."""
+    stand_in = StandIn(tmp_path / "environment", monkeypatch, "serving")
+    monkeypatch.setenv(PYTHON_VARIABLE, str(stand_in.folder))
+    bench = ProfileBench(**given(tiny_llama), samples=2, max_tokens=3, tokens=600, turns=2, checkout=tmp_path, rounds=1)
+    told = bench.against_vllm()
+    assert keys([told]) == [("vllm", {"wall_ratio"})]
+    assert told.setting["generated_tokens"] == 2 * 2 * 3
+    gc.collect()
+    assert stand_in.is_gone()
+    monkeypatch.setenv(PYTHON_VARIABLE, str(tmp_path / "nowhere"))
+    assert "no Python environment in" in bench.against_vllm().skipped
+
+
 def test_curtail_changes_no_decision(tiny_llama: Path, tmp_path: Path) -> None:
     streams = simulate(40, 8)
     rollouts = [
@@ -174,10 +192,9 @@ def test_iterate_does_equal_work_on_both_sides(tiny_llama: Path) -> None:
     assert keys(told) == [("public-tools", RATIOS)]
 
 
-def test_a_clock_gives_time_to_the_inner_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_gives_time_to_the_inner_part() -> None:
     ticks = iter([0.0, 2.0, 5.0, 9.0])  # begin outer, begin inner, end inner, end outer
-    monkeypatch.setattr("pivotrl_core.bench.desk_profile.time", SimpleNamespace(process_time=lambda: next(ticks)))
-    clock = Clock()
+    clock = Clock(lambda: next(ticks))
     clock.time("outer", lambda: clock.time("inner", lambda: None))
     assert dict(clock.seconds) == {"outer": 6.0, "inner": 3.0}
     assert clock.shares() == {"outer": pytest.approx(2 / 3), "inner": pytest.approx(1 / 3)}

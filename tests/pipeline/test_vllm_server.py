@@ -58,6 +58,7 @@ def test_a_server_is_up_for_its_block_and_gone_with_its_children(stand_in: Stand
     assert given == {"--dtype": "float32", "--max-model-len": "512", "--host": "127.0.0.1", "--model": "/model"}
     assert command[command.index("--max-lora-rank") + 1] == "16"  # the least that vLLM takes for 12
     assert {"--enable-prefix-caching", "--enforce-eager"} <= set(command)
+    assert "--load-format" not in command
 
 
 def test_an_error_in_the_block_ends_the_server(stand_in: StandIn, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pivotrl_core.bench.gauges import Spent
 from pivotrl_core.bench.iterating import check_equal_work
 from pivotrl_core.bench.measuring import Measured, Reading
 from pivotrl_core.bench.profiling import check_tokens
@@ -18,8 +19,8 @@ from pivotrl_core.errors import MeasurementError
 SETTING = {"group_size": 16, "state_tokens": 1024, "action_tokens": 64}
 
 
-def measured(*readings: tuple[float, float, int]) -> Measured:
-    return Measured([Reading(wall, cpu, memory, {}) for wall, cpu, memory in readings])
+def measured(*readings: tuple[float, float | None, int]) -> Measured:
+    return Measured([Reading(Spent(wall, cpu, memory), {}) for wall, cpu, memory in readings])
 
 
 def record(line: str) -> dict[str, Any]:
@@ -35,6 +36,20 @@ def test_ratios_are_theirs_over_ours_of_medians_and_of_the_highest_peak() -> Non
         "bench": "train", "against": "padded", "setting": SETTING,
         "cpu_ratio": 8.5, "wall_ratio": 3.0, "memory_ratio": 3.0, "of_limit": 1.0,
     }  # fmt: skip
+
+
+def test_on_a_gpu_time_is_told_and_no_processor_time() -> None:
+    ours, theirs = measured((2.0, None, 100)), measured((17.0, None, 50))
+    told = record(compare("train", "padded", SETTING, ours, theirs, token_limit(16, 1024, 64)).line())
+    assert told == {
+        "bench": "train", "against": "padded", "setting": SETTING,
+        "wall_ratio": 8.5, "memory_ratio": 0.5, "wall_of_limit": 1.0,
+    }  # fmt: skip
+    assert (ours.cost, measured((2.0, 3.0, 1)).cost) == (2.0, 3.0)
+    one = Measured([Reading(Spent(2.0, None, 100, reserved=400), {}), Reading(Spent(3.0, None, 90, reserved=500), {})])
+    amounts = compare("train", "padded", SETTING, one, theirs).amounts()
+    assert amounts["ours"] == {"runs": 2, "seconds": 2.5, "peak": 100, "reserved": 500}
+    assert amounts["theirs"] == {"runs": 1, "seconds": 17.0, "peak": 50}
 
 
 def test_the_limit_is_that_of_tokens() -> None:

@@ -20,6 +20,7 @@ from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.files import write_json
 from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
 from pivotrl_core.pivots.profiling import Rollout, read_rollouts, write_rollouts
+from pivotrl_core.stages.context import Places
 from pivotrl_core.stages.verification import configured_verifier, grading_id
 from pivotrl_core.types import Candidate, Message, Role, Tool, ToolCall
 from tasks.stored import link_output
@@ -46,7 +47,8 @@ def run(tmp_path: Path, tiny_llama: Path) -> Path:
     renderer = ChatRenderer(load_tokenizer(tiny_llama, tiny_llama), "compact")
     expert = Message(Role.ASSISTANT, tool_calls=(ToolCall("note", json.dumps({"text": NOTE})),))
     candidate = Candidate((Message(Role.USER, "Please."),), (TOOL,), expert, "t", 0)
-    verifier = configured_verifier(config)
+    places = Places(root, tmp_path / "store")
+    verifier = configured_verifier(config, places)
     rollouts = []
     for index, text in enumerate((call(NOTE), call(NEAR), call(FAR), "Hello.")):
         ids = (*renderer.encode(text), renderer.eos_id)
@@ -55,7 +57,7 @@ def run(tmp_path: Path, tiny_llama: Path) -> Path:
     profile = root / "data/profiles/base"
     write_rollouts(profile / "rollouts.parquet", rollouts)
     write_profile(profile / "profile.parquet", [ProfileRow(candidate, tuple(one.verdict for one in rollouts))])
-    write_json(profile / "report.json", {"grading": grading_id(config)})
+    write_json(profile / "report.json", {"grading": grading_id(config, places)})
     return root
 
 

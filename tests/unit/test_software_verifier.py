@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pivotrl_core.config.loading import parse_config
+from pivotrl_core.stages.context import Places
 from pivotrl_core.stages.verification import configured_verifier, grading_id
 from pivotrl_core.trajectories.nemo_gym import NemoGymReader
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
@@ -270,24 +271,25 @@ def test_similarity_is_of_whole_texts_and_symmetric() -> None:
     assert text_similarity("", "a") == text_similarity("a", "") == 0.0
 
 
-def test_the_configuration_says_how_turns_of_agents_are_compared() -> None:
+def test_the_configuration_says_how_turns_of_agents_are_compared(tmp_path: Path) -> None:
+    places = Places(tmp_path, tmp_path)
     source = {"kind": "folder", "path": "trajectories"}
     slow = {"test_seconds": 600}
     sections = {"software": {"name_only": True}, "search": {"query_similarity": 0.5}}
     config = parse_config({"source": source, "arms": {"base": {}}, "seeds": [0], "verifier": sections})
     expert = Message(Role.ASSISTANT, tool_calls=calls(run("ls")))
     candidate = Candidate((), (), expert, "t", 0, "software")
-    assert configured_verifier(config).verify(candidate, Action(tool_calls=calls(run("pwd")))).reward == 1.0
+    assert configured_verifier(config, places).verify(candidate, Action(tool_calls=calls(run("pwd")))).reward == 1.0
     plain = parse_config({"source": source, "arms": {"base": {}}, "seeds": [0]})
-    assert configured_verifier(plain).verify(candidate, Action(tool_calls=calls(run("pwd")))).reward == 0.0
+    assert configured_verifier(plain, places).verify(candidate, Action(tool_calls=calls(run("pwd")))).reward == 0.0
     asked = Message(Role.ASSISTANT, tool_calls=calls(("search", {"query": "long rivers"})))
     other = Action(tool_calls=calls(("search", {"query": "rivers"})))  # 1 of 2 words
-    rewards = [configured_verifier(one).verify(Candidate((), (), asked, "t", 0, "search"), other).reward
+    rewards = [configured_verifier(one, places).verify(Candidate((), (), asked, "t", 0, "search"), other).reward
                for one in (config, plain)]  # fmt: skip
     assert rewards == [1.0, 0.0]
-    assert grading_id(config) == grading_id(plain)  # thresholds decide on what was found before
+    assert grading_id(config, places) == grading_id(plain, places)  # thresholds decide on what was found before
     timed = parse_config({"source": source, "arms": {"base": {}}, "seeds": [0], "verifier": {"software": slow}})
-    assert grading_id(timed) != grading_id(plain)
+    assert grading_id(timed, places) != grading_id(plain, places)
 
 
 def test_rows_of_a_file_are_compared_by_names_where_their_settings_leave_out_all_else() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.stages.context import Places
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
 from pivotrl_core.verifiers.graded import GradedVerifier
@@ -162,7 +164,7 @@ def test_components_can_be_written_whatever_a_policy_wrote() -> None:
     assert decision == Decision(False, "malformed", 0.0)
 
 
-def test_a_configuration_sets_comparators_and_rewards_and_its_faults_are_named() -> None:
+def test_a_configuration_sets_comparators_and_rewards_and_its_faults_are_named(tmp_path: Path) -> None:
     section = {
         "comparators": {"note": {"text": "caseless"}},
         "call_credit": "f1",
@@ -171,7 +173,7 @@ def test_a_configuration_sets_comparators_and_rewards_and_its_faults_are_named()
     config = parse_config(
         {"arms": {"base": {}}, "profile": {"success_threshold": 0.9}, "verifier": section, "source": FOLDER}, "params"
     )
-    verifier = configured_verifier(config)
+    verifier = configured_verifier(config, Places(tmp_path, tmp_path))
     assert verifier.verify(expecting("A", "b"), Action(tool_calls=note_calls("a"))).reward == pytest.approx(0.6)
     for verifier_section, fault in (
         ({"comparators": {"note": {"text": "nearly"}}}, "verifier.comparators.note.text"),

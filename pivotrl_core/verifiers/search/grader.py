@@ -3,7 +3,7 @@
 Queries are the same by their words, from a threshold on, where neither has a word that the other's lacks and numbers,
 operators and directions agree; or, where there is an index, by what they find. Pages are the same by URL, findings by
 pattern and page, answers by their words and values. An answer in other words is refused here, with its similarity as
-credit: that is a judge's matter (`judged` says that none was asked).
+credit: that is a judge's matter, where there is one (`judged` says whether it was asked).
 """
 
 from __future__ import annotations
@@ -121,6 +121,13 @@ class SearchGrader:
             differs = _refused(SearchReason.ANSWER_DIFFERS, components["similarity"])
             return _ACCEPTED if components["same_answer"] else differs
         return self._decide_calls(components)
+
+    def undecided(self, components: Mapping[str, Json]) -> bool:
+        """Whether an answer, or a query of which no index told what it finds, is refused for its words alone."""
+        if components["decision"] == components["expected"] == "message":
+            return True
+        worded = components.get("operation") in (Operation.ANSWER, Operation.SEARCH) and components["target"]
+        return bool(worded) and "error" not in components and "overlap" not in components
 
     def _decide_calls(self, found: Mapping[str, Json]) -> Decision:
         wanted, count = found["calls_expected"], found["calls"]

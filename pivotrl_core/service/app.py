@@ -1,0 +1,109 @@
+"""The service's routes: NeMo Gym's `/verify` and `/seed_session`, `/verdict` for our own client, and `/health`.
+
+Bodies are not parsed here: bytes go to a process that grades and come back as the reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+
+from pivotrl_core.service.pool import FullError, Graders
+from pivotrl_core.service.room import Room
+from pivotrl_core.service.wire import HEALTH_ROUTE, VERDICT_ROUTE, encode
+from pivotrl_core.service.work import BUSY, ROW_ROUTE, Duties, Job, Reply, Workbench, error_reply
+
+UNAUTHORISED, TIMED_OUT, TOO_LARGE = 401, 408, 413
+READ_SECONDS = 60.0
+RETRY_SECONDS = 1
+
+
+class _TooLargeError(Exception):
+    """A body above the limit."""
+
+
+def make_app(duties: Duties, processes: int, room: Room, token: str = "") -> FastAPI:
+    """The service as an application.
+
+    Args:
+        duties: what it grades by.
+        processes: that grade.
+        room: how much it takes on.
+        token: what requests for verdicts must bear; empty: nothing.
+
+    Raises:
+        ConfigError: the configuration's verifier cannot be made here.
+    """
+    versions = {kind: verifier.version for kind, verifier in Workbench(duties).verifiers.items()}
+    graders = Graders(duties, processes, room)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with graders:
+            yield
+
+    # Its pages about itself load scripts from elsewhere, and there is nothing to tell of bodies that are not parsed.
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+
+    async def verdict(request: Request) -> Response:
+        return _response(await _answer(graders, request, token))
+
+    app.add_api_route(ROW_ROUTE, verdict, methods=["POST"])
+    app.add_api_route(VERDICT_ROUTE, verdict, methods=["POST"])
+
+    @app.post("/seed_session")
+    async def seed_session() -> Response:
+        return _response(Reply(200, b"{}"))
+
+    @app.get(HEALTH_ROUTE)
+    async def health() -> Response:
+        state = {"open": graders.open, "answered": graders.answered, "refused": graders.refused}
+        limits = {"processes": processes, "requests": room.requests, "body_bytes": room.body_bytes}
+        told = {"status": "ok", "verifiers": versions, "compat": duties.compat, "deaths": graders.deaths}
+        return _response(Reply(200, encode({**told, **state, "limits": limits})))
+
+    return app
+
+
+async def _answer(graders: Graders, request: Request, token: str) -> Reply:
+    if token and not hmac.compare_digest(request.headers.get("authorization", "").encode(), f"Bearer {token}".encode()):
+        return error_reply(UNAUTHORISED, "a bearer token is asked for, and this is not the one")
+    limit = graders.room.body_bytes
+    declared = request.headers.get("content-length", "")
+    size = int(declared) if declared.isdecimal() and len(declared) < 16 else limit
+    if size > limit:
+        return error_reply(TOO_LARGE, f"a body of over {limit} bytes")
+    try:
+        graders.enter(size)
+    except FullError:
+        return error_reply(BUSY, "busy; try again")
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            body = await _read(request, size)
+        return await graders.reply(Job(request.url.path, body))
+    except _TooLargeError:
+        return error_reply(TOO_LARGE, f"a body of over {size} bytes")
+    except TimeoutError:
+        return error_reply(TIMED_OUT, f"the body did not come within {READ_SECONDS:.0f} s")
+    finally:
+        graders.leave(size)
+
+
+async def _read(request: Request, most: int) -> bytes:
+    parts: list[bytes] = []
+    count = 0
+    async for part in request.stream():
+        count += len(part)
+        if count > most:
+            raise _TooLargeError
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _response(reply: Reply) -> Response:
+    headers = {"Retry-After": str(RETRY_SECONDS)} if reply.status == BUSY else {}
+    return Response(reply.body, reply.status, headers, "application/json")

@@ -1,0 +1,153 @@
+"""What a process of the service does: it reads requests, grades, and writes replies, all in bytes.
+
+Nothing that a request holds ends the process; what nobody foresaw is a reply with status 500.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import parent_process
+from pathlib import Path
+
+from pivotrl_core.config.tree import Config
+from pivotrl_core.errors import DataError, PivotRLError, TemporaryError
+from pivotrl_core.service.wire import VERDICT_ROUTE, digest, encode, read_question, verdict_json
+from pivotrl_core.stages.context import Places
+from pivotrl_core.stages.verification import verifier_here
+from pivotrl_core.trajectories.decoding import decode_json
+from pivotrl_core.types import Json
+from pivotrl_core.verifiers.protocol import Verifier
+from pivotrl_core.verifiers.rows import verify_row
+from pivotrl_core.verifiers.settings import VerifierKind
+
+log = logging.getLogger(__name__)
+ROW_ROUTE = "/verify"
+TOO_DEEP = "nested too deeply to be read"
+BAD_REQUEST, UNPROCESSABLE, FAILED, BUSY = 400, 422, 500, 503
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A request: where it goes, and its body."""
+
+    route: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A status of HTTP, and a body of JSON."""
+
+    status: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Duties:
+    """What all processes of a service are made from.
+
+    Attributes:
+        config: whose verifiers answer at `/verdict`.
+        places: of this machine.
+        domain: of all rows at `/verify`; empty: by what each row carries.
+        compat: rows get the rewards of NeMo Gym's own servers.
+        workspaces: folder that the workspaces of rows lie in; None: nothing is executed in one.
+    """
+
+    config: Config
+    places: Places
+    domain: str = ""
+    compat: bool = False
+    workspaces: Path | None = None
+
+
+@dataclass(slots=True)
+class Workbench:
+    """The verifiers of one process."""
+
+    duties: Duties
+    verifiers: Mapping[str, Verifier] = field(init=False)
+
+    def __post_init__(self) -> None:
+        duties = self.duties
+        self.verifiers = {str(kind): verifier_here(duties.config, duties.places, kind) for kind in VerifierKind}
+
+    def reply(self, job: Job) -> Reply:
+        """The reply to one request. Never raises."""
+        answer: Callable[[Job, Json], Json] = self._verdict if job.route == VERDICT_ROUTE else self._row
+        try:
+            return Reply(200, encode(answer(job, _decode(job.body))))
+        except _NotJsonError as error:
+            return error_reply(BAD_REQUEST, str(error))
+        except DataError as error:
+            return error_reply(UNPROCESSABLE, str(error))
+        except RecursionError:
+            return error_reply(BAD_REQUEST, TOO_DEEP)
+        except TemporaryError as error:  # of a judge: no verdict now
+            return error_reply(BUSY, str(error))
+        except PivotRLError as error:
+            return error_reply(FAILED, str(error))
+        except Exception as error:  # one request must not end what answers all others
+            log.exception("a request to %s failed", job.route)
+            return error_reply(FAILED, f"{type(error).__name__} while grading")
+
+    def _verdict(self, job: Job, body: Json) -> Json:
+        try:
+            kind, candidate, action = read_question(body)
+            verifier = self.verifiers[kind]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"no question for a verdict: {type(error).__name__} {error}") from error
+        verdict = verifier.verify(candidate, action)
+        return {"verdict": verdict_json(verdict), "version": verifier.version, "request": digest(job.body)}
+
+    def _row(self, _: Job, body: Json) -> Json:
+        duties = self.duties
+        verdict = verify_row(body, duties.domain, duties.compat, duties.workspaces)
+        return {**body, **verdict}
+
+
+class _NotJsonError(Exception):
+    """A body that is no JSON."""
+
+
+def _decode(body: bytes) -> Json:
+    try:
+        return decode_json(body.decode("utf-8"))
+    except RecursionError:
+        raise _NotJsonError(TOO_DEEP) from None
+    except ValueError as error:
+        raise _NotJsonError(f"not JSON: {str(error)[:200]}") from None
+
+
+def error_reply(status: int, text: str) -> Reply:
+    """A reply that says what is wrong."""
+    return Reply(status, encode({"error": text[:500]}))
+
+
+_bench: Workbench | None = None
+
+
+def begin(duties: Duties) -> None:
+    """Make this process ready. It ends with the one that started it, however that ends."""
+    global _bench
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the parent's to answer
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _bench = Workbench(duties)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def reply_all(jobs: Sequence[Job]) -> list[Reply]:
+    """Replies to a batch, in its order."""
+    assert _bench is not None
+    return [_bench.reply(job) for job in jobs]
