@@ -194,7 +194,10 @@ class GRPOTrain(PolicyGradient):
 
     method: Literal["grpo"]
     reward: Literal["functional", "exact"] = "functional"
-    rest_passes: Count = Field(0, description="passes over the pool that a pivot sits out once all G samples succeeded")
+    rest_passes: Count = Field(0, description="passes over the pool that a pivot sits out once it is mastered")
+    rest_share: float = Field(
+        1.0, gt=0.0, le=1.0, description="share of its G samples with full reward that makes a pivot mastered"
+    )
     replay: bool = Field(
         False, description="a group without any reward gets a success of the profile in place of its last sample"
     )

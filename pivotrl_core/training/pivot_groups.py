@@ -85,10 +85,12 @@ class PivotGroups:
             rewards = self._rewards(pivot, actions)
             group = PivotGroup(request.prompt_ids, actions, tuple(sample.logprobs for sample in samples), rewards)
             groups.append(group if any(rewards) else self._helped(pivot, group))
-        self.order.note_mastered(
-            place for place, group in zip(places, groups, strict=True) if min(group.rewards) >= FULL_REWARD
-        )
+        self.order.note_mastered(place for place, group in zip(places, groups, strict=True) if self._is_mastered(group))
         return groups
+
+    def _is_mastered(self, group: PivotGroup) -> bool:
+        full = sum(reward >= FULL_REWARD for reward in group.rewards)
+        return full >= self.config.rest_share * len(group.rewards)
 
     def _rewards(self, pivot: Candidate, group: Sequence[Sequence[int]]) -> tuple[float, ...]:
         cases = [(pivot, self.renderer.parse(ids, pivot.tools)) for ids in group]

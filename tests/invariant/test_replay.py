@@ -125,6 +125,22 @@ def test_a_demonstration_moves_the_policy_to_it_and_is_no_reward_of_its_own(tiny
     assert found == [0.0, 0.0, 1.0]
 
 
+def test_a_pivot_rests_from_a_share_of_full_rewards_on(tiny_llama: Path) -> None:
+    policy = policy_of(tiny_llama)
+    renderer = ChatRenderer(policy.tokenizer, "compact")
+    engine = TransformersEngine(policy.model, [renderer.eos_id])
+    verifier = LetterVerifier("".join(map(chr, range(97, 110))))
+    rested = {}
+    for share in (0.25, 0.5, 1.0):
+        settings = SETTINGS.model_copy(update={"replay": False, "rest_passes": 2, "rest_share": share})
+        source = PivotGroups(engine, renderer, verifier, toy_candidates(), settings, 5)
+        places = PivotGroups(engine, renderer, verifier, toy_candidates(), settings, 5).order.take(3)
+        rewards = [sum(group.rewards) / 4 for group in source.groups(0)]
+        rested[share] = {place for place, _ in source.state()["back"]}
+        assert rested[share] == {place for place, mean in zip(places, rewards, strict=True) if mean >= share}
+    assert rested[0.25] > rested[1.0]
+
+
 @pytest.mark.parametrize("updates", [1, 3])
 def test_it_is_trained_on_as_if_it_had_been_sampled(updates: int, tiny_llama: Path) -> None:
     settings = SETTINGS.model_copy(update={"updates_per_step": updates})

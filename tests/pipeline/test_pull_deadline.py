@@ -114,6 +114,8 @@ def test_a_pull_that_stands_still_is_ended_and_the_next_one_goes_on(
 def test_what_a_pull_fails_with_comes_through(tmp_path: Path) -> None:
     session = _session(tmp_path, tmp_path)
     (tmp_path / "params.yaml").write_text("source: {kind: folder, path: nowhere}\narms: {base: {}}\n")
-    with pytest.raises(StageFailedError, match=r"nowhere.* does not exist; give a file, a folder or a pattern") as caught:
+    with pytest.raises(
+        StageFailedError, match=r"nowhere.* does not exist; give a file, a folder or a pattern"
+    ) as caught:
         pull_from_source(session)
     assert caught.value.exit_code == EXIT_CONFIG
