@@ -23,6 +23,7 @@ from pivotrl_core.files import code_digest
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
 from pivotrl_core.verifiers.arguments import Decoded, decode_arguments
+from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
 from pivotrl_core.verifiers.expected import ExpectedCall, ExpectedCalls
 from pivotrl_core.verifiers.matching import matching_steps
 from pivotrl_core.verifiers.protocol import Decision, printable
@@ -82,12 +83,10 @@ class ToolCallGrader:
 
     def decide(self, components: Mapping[str, Json]) -> Decision:
         if "decision" not in components:
-            return _refused(VerdictReason.MALFORMED)
-        decision, expected = components["decision"], components["expected"]
-        if decision == "none":
-            return _refused(VerdictReason.NO_ANSWER)
-        if decision != expected:
-            return _refused(VerdictReason.CALL_EXPECTED if expected == "call" else VerdictReason.MESSAGE_EXPECTED)
+            return refused(VerdictReason.MALFORMED)
+        expected = components["expected"]
+        if other := refused_kind(components["decision"], expected):
+            return other
         return self._decide_message(components) if expected == "message" else self._decide_calls(components)
 
     def undecided(self, components: Mapping[str, Json]) -> bool:
@@ -106,11 +105,11 @@ class ToolCallGrader:
 
     def _decide_message(self, components: Mapping[str, Json]) -> Decision:
         if "same_message" in components:
-            return _ACCEPTED if components["same_message"] else _refused(VerdictReason.MESSAGE_DIFFERS)
+            return ACCEPTED if components["same_message"] else refused(VerdictReason.MESSAGE_DIFFERS)
         threshold = self.settings.message_threshold
         if threshold is None or components["similarity"] >= threshold:
-            return _ACCEPTED
-        return _refused(VerdictReason.MESSAGE_DIFFERS, components["similarity"])
+            return ACCEPTED
+        return refused(VerdictReason.MESSAGE_DIFFERS, components["similarity"])
 
     def _grade_calls(self, candidate: Candidate, actual: Sequence[ToolCall]) -> dict[str, Json]:
         expected = self._expected.of(candidate)
@@ -139,13 +138,13 @@ class ToolCallGrader:
         matched = max((size for score, size in components["matching"] if score >= threshold), default=0)
         wanted, count = components["calls_expected"], components["calls"]
         if matched == wanted == count:
-            return _ACCEPTED
+            return ACCEPTED
         if "error" in components:
-            return _refused(VerdictReason.MALFORMED)
+            return refused(VerdictReason.MALFORMED)
         credit = _call_credit(self.settings.call_credit, matched, wanted, count)
         if wanted != count:
-            return _refused(VerdictReason.COUNT_DIFFERS, credit)
-        return _refused(VerdictReason.ARGUMENTS_DIFFER if components["name"] else VerdictReason.NAME_DIFFERS, credit)
+            return refused(VerdictReason.COUNT_DIFFERS, credit)
+        return refused(VerdictReason.ARGUMENTS_DIFFER if components["name"] else VerdictReason.NAME_DIFFERS, credit)
 
     def _compare(
         self, candidate: Candidate, expected: ExpectedCall, call: ToolCall, decoded: Decoded
@@ -158,13 +157,6 @@ class ToolCallGrader:
         if score == 1.0 or self.domain is None or decoded.error:
             return score, difference
         return (1.0, "") if self.domain.same_call(candidate, first, call) else (score, difference)
-
-
-_ACCEPTED = Decision(True, VerdictReason.ACCEPTED.value, 1.0)
-
-
-def _refused(reason: VerdictReason, credit: float = 0.0) -> Decision:
-    return Decision(False, reason.value, credit)
 
 
 def _call_credit(kind: CallCredit, matched: int, wanted: int, count: int) -> float:

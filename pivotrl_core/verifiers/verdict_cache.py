@@ -14,6 +14,8 @@ import os
 import sqlite3
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pivotrl_core.errors import DataError
@@ -34,7 +36,8 @@ class VerdictCache:
         self._local = threading.local()
         self._ids = _CandidateIds()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection()
+        with self._told():
+            self._connection()
 
     def key(self, candidate: Candidate, action: Action | None, *versions: str) -> bytes:
         """The key of a result about `action` (None: about the expert's own) at a candidate under some versions."""
@@ -42,7 +45,8 @@ class VerdictCache:
 
     def get(self, key: bytes) -> Json | None:
         """The result of a key, or None."""
-        row = self._connection().execute("SELECT value FROM results WHERE key = ?", (key,)).fetchone()
+        with self._told():
+            row = self._connection().execute("SELECT value FROM results WHERE key = ?", (key,)).fetchone()
         if row is None:
             self.misses += 1
             return None
@@ -52,20 +56,28 @@ class VerdictCache:
     def put(self, key: bytes, value: Json) -> None:
         """Store a result; of two processes that found it at once, either may win, for they found the same."""
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-        connection = self._connection()
-        connection.execute("INSERT OR REPLACE INTO results VALUES (?, ?)", (key, text))
+        with self._told():
+            self._connection().execute("INSERT OR REPLACE INTO results VALUES (?, ?)", (key, text))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What goes wrong with the file is told with its name and a remedy."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise DataError(
+                f"verdict cache {self.path}: {error}. Make room if its disk is full; otherwise delete the file, "
+                "and it is filled again."
+            ) from error
 
     def _connection(self) -> sqlite3.Connection:
         """One per thread and process: a connection must not be carried through a fork."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None or self._local.process != os.getpid():
-            try:
-                found = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
-                found.execute("PRAGMA journal_mode=WAL")
-                found.execute("PRAGMA synchronous=NORMAL")
-                found.execute(_TABLE)
-            except sqlite3.DatabaseError as error:
-                raise DataError(f"verdict cache {self.path}: {error}. Delete the file; it is filled again.") from error
+            found = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            found.execute("PRAGMA journal_mode=WAL")
+            found.execute("PRAGMA synchronous=NORMAL")
+            found.execute(_TABLE)
             self._local.connection, self._local.process = found, os.getpid()
         return found
 

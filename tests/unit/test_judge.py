@@ -22,7 +22,7 @@ from pivotrl_core.verifiers.batches import verify_all
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.judge.labels import last_line_label, nemo_gym_label
 from pivotrl_core.verifiers.judge.language_model import JudgeSettings, LabelRule, LanguageModelJudge
-from pivotrl_core.verifiers.judge.models import EmbeddedModel, server_model
+from pivotrl_core.verifiers.judge.models import server_model
 from pivotrl_core.verifiers.judge.prompts import Rubrics, action_text, state_text
 from pivotrl_core.verifiers.judged import Judgement, with_judge
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
@@ -405,58 +405,3 @@ def test_templates_of_ones_own_are_checked(tmp_path: Path) -> None:
     rubrics = Rubrics(tmp_path)
     assert rubrics.ask("terminal", "", "x", "y").system == "t"
     assert rubrics.ask("tool", "", "x", "y").user.count("$") == 1
-
-
-def test_a_model_in_this_process_can_judge(tiny_llama: Path, tmp_path: Path, deterministic: None) -> None:
-    """The tiny model learns two questions by heart: one is answered with each label, and others with nothing."""
-    import torch
-
-    from pivotrl_core.engines.chat import ChatRenderer
-    from pivotrl_core.engines.model import load_model
-    from tests.tiny_models import COMPUTE
-
-    (tmp_path / "rubrics").mkdir()
-    (tmp_path / "rubrics" / "default.txt").write_text("Same?\n-----\n$a\n$b")
-    rubrics = Rubrics(tmp_path / "rubrics")
-    candidate = Candidate(STATE, (), Message(Role.ASSISTANT, "Yes."), "t", 0)
-    other = Action(content="No.")
-    policy = load_model(tiny_llama, COMPUTE)
-    renderer = ChatRenderer(policy.tokenizer, "hermes")
-
-    def question(action: Action) -> tuple[int, ...]:
-        asked = rubrics.ask("tool", state_text(candidate, 4000), "Yes.", action.content)
-        return renderer.state_ids([Message(Role.SYSTEM, asked.system), Message(Role.USER, asked.user)], ())
-
-    lessons = [
-        (question(action), (*renderer.encode(label), renderer.eos_id))
-        for action, label in ((Action(content="Yes!"), "[[A=B]]"), (other, "[[A!=B]]"))
-    ]
-    model = policy.model.requires_grad_(True).train()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    loss = 1.0
-    while loss > 0.02:
-        loss = 0.0
-        for prompt, answer in lessons:
-            ids = torch.tensor([[*prompt, *answer]])
-            labels = ids.clone()
-            labels[0, : len(prompt)] = -100
-            lesson = model(ids, labels=labels).loss
-            lesson.backward()
-            loss += lesson.item()
-        optimiser.step()
-        optimiser.zero_grad()
-    model.eval().save_pretrained(tmp_path / "model")
-    policy.tokenizer.save_pretrained(tmp_path / "model")
-
-    embedded = EmbeddedModel(tmp_path / "model", COMPUTE, SamplingConfig(0.0, 24))
-    one = LanguageModelJudge(embedded, rubrics, JudgeSettings(swap=False))
-    assert one.compare(candidate, Action(content="Yes!")).judgement is Judgement.SAME
-    assert one.compare(candidate, other).judgement is Judgement.DIFFERENT
-    raw = LanguageModelJudge(EmbeddedModel(tiny_llama, COMPUTE, SamplingConfig(0.0, 8)), rubrics, JudgeSettings())
-    assert raw.compare(candidate, other).judgement is Judgement.UNREADABLE
-    assert raw.version != one.version
-    cramped = EmbeddedModel(tiny_llama, COMPUTE, SamplingConfig(0.0, 4096))
-    with pytest.raises(ConfigError, match=r"verifier\.judge\.max_tokens"):
-        LanguageModelJudge(cramped, rubrics, JudgeSettings()).compare(candidate, other)
-    with pytest.raises(ConfigError, match=r"verifier\.judge\.model"):
-        EmbeddedModel(tmp_path, COMPUTE, SamplingConfig())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from pivotrl_core.errors import SandboxUnavailableError
 from pivotrl_core.verifiers import sandbox, sandbox_host
 from pivotrl_core.verifiers.sandbox import Limits, SandboxResult, Stop
+from tests.sandbox_processes import processes_that_mention
 
 _REASON = sandbox.available()
 needs_sandbox = pytest.mark.skipif(_REASON is not None, reason=f"no sandbox: {_REASON}")
@@ -19,19 +19,6 @@ needs_sandbox = pytest.mark.skipif(_REASON is not None, reason=f"no sandbox: {_R
 
 def python(code: str, limits: Limits | None = None, **files: str) -> SandboxResult:
     return sandbox.run_python({"main.py": code, **files}, "main.py", limits)
-
-
-def processes_that_mention(marker: str) -> list[str]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if marker.encode() in line:
-                found.append(line.decode("utf-8", "replace"))
-    return found
 
 
 def wait_until_gone(marker: str) -> list[str]:

@@ -19,6 +19,7 @@ import pytest
 from pivotrl_core.verifiers import cgroups, sandbox
 from pivotrl_core.verifiers.sandbox import Limits, SandboxResult, Stop
 from pivotrl_core.verifiers.workspace import Node, NodeKind, make_workspace
+from tests.sandbox_processes import processes_that_mention
 
 _REASON = sandbox.available()
 pytestmark = pytest.mark.skipif(_REASON is not None, reason=f"no sandbox: {_REASON}")
@@ -28,19 +29,6 @@ EMPTY = make_workspace({})
 def attack(code: str, limits: Limits | None = None) -> SandboxResult:
     """Python code, in a workspace, with the marker in its command line."""
     return sandbox.run_in_workspace(["/usr/bin/env", "python3", "-I", "-S", "-c", code], EMPTY, limits)
-
-
-def processes_that_mention(marker: str) -> list[str]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if marker.encode() in line:
-                found.append(line.decode("utf-8", "replace"))
-    return found
 
 
 def groups_of_ours() -> list[str]:

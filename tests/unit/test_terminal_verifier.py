@@ -209,7 +209,7 @@ ATTACKS = {
     "endless output": "yes",
     "memory": "python3 -c 'x = bytearray(10**10)'",
     "disk": "cat /dev/zero > big; cat /dev/zero > /tmp/big",
-    "other places": "cat /etc/shadow ~/.ssh/* /proc/1/environ /work/* 2>/dev/null; ls /root /home",
+    "other places": "cat /etc/shadow ~/.ssh/* /proc/1/environ /mnt/* 2>/dev/null; ls /root /home",
     "the parent": "kill -9 $PPID 1 -1",
     "daemon": "(setsid sh -c 'sleep 1; date > late' >/dev/null 2>&1 &); cat a.txt",
     "link": "ln -s /etc/shadow a2; ln -s / root; cat a.txt",

@@ -57,7 +57,7 @@ def test_a_candidate_is_known_by_its_content(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_cache_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "cache.db").write_bytes(b"spoilt" * 1000)
-    with pytest.raises(DataError, match="Delete the file"):
+    with pytest.raises(DataError, match="otherwise delete the file"):
         VerdictCache(tmp_path / "cache.db")
 
 
@@ -70,3 +70,16 @@ def test_a_writer_that_dies_in_the_middle_leaves_nothing(tmp_path: Path) -> None
     other.close()
     cache.put(b"k", 2)
     assert cache.get(b"k") == 2
+
+
+def test_a_full_disk_is_told_with_the_file_and_spoils_nothing(tmp_path: Path) -> None:
+    cache = VerdictCache(tmp_path / "cache.db")
+    cache.put(cache_key("a", None), "kept")
+    # SQLite says the same of a file that may have no more pages as of a disk that has no more room.
+    connection = cache._connection()
+    connection.execute("PRAGMA max_page_count=1")
+    with pytest.raises(DataError, match=r"cache\.db: database or disk is full.*Make room"):
+        cache.put(cache_key("b", None), "x" * 100_000)
+    connection.execute("PRAGMA max_page_count=1000000")
+    assert cache.get(cache_key("a", None)) == "kept"
+    assert cache.get(cache_key("b", None)) is None

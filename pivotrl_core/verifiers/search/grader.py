@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
+from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
 from pivotrl_core.verifiers.held import Held
 from pivotrl_core.verifiers.matching import complete_score, matching_steps
 from pivotrl_core.verifiers.offers import offered_names, schema_of
@@ -67,7 +68,6 @@ class _Compared:
 
 
 _SAME = _Compared(name=True, target=True, score=1.0, similarity=1.0)
-_ACCEPTED = Decision(True, VerdictReason.ACCEPTED.value, 1.0)
 
 
 class SearchGrader:
@@ -111,15 +111,14 @@ class SearchGrader:
         return components
 
     def decide(self, components: Mapping[str, Json]) -> Decision:
-        decision, expected = components["decision"], components["expected"]
+        expected = components["expected"]
         if not components["parsed"]:
-            return _refused(VerdictReason.MALFORMED)
-        if decision != expected:
-            missing = VerdictReason.CALL_EXPECTED if expected == "call" else VerdictReason.MESSAGE_EXPECTED
-            return _refused(VerdictReason.NO_ANSWER if decision == "none" else missing)
+            return refused(VerdictReason.MALFORMED)
+        if other := refused_kind(components["decision"], expected):
+            return other
         if expected == "message":
-            differs = _refused(SearchReason.ANSWER_DIFFERS, components["similarity"])
-            return _ACCEPTED if components["same_answer"] else differs
+            differs = refused(SearchReason.ANSWER_DIFFERS, components["similarity"])
+            return ACCEPTED if components["same_answer"] else differs
         return self._decide_calls(components)
 
     def undecided(self, components: Mapping[str, Json]) -> bool:
@@ -134,19 +133,19 @@ class SearchGrader:
         threshold = self.settings.query_similarity
         matched = max((size for score, size in found["matching"] if score >= threshold), default=0)
         if matched == wanted == count:
-            return _ACCEPTED
+            return ACCEPTED
         if found.get("overlap", 0.0) >= self.settings.result_overlap and found["target"]:
             return Decision(True, SearchReason.SAME_RESULTS.value, 1.0)
         if wanted != count:
-            return _refused(VerdictReason.COUNT_DIFFERS, matched / max(wanted, count))
+            return refused(VerdictReason.COUNT_DIFFERS, matched / max(wanted, count))
         if not found["name"]:
-            return _refused(VerdictReason.NAME_DIFFERS, matched / wanted)
+            return refused(VerdictReason.NAME_DIFFERS, matched / wanted)
         if wanted > 1:
-            return _refused(VerdictReason.ARGUMENTS_DIFFER, matched / wanted)
+            return refused(VerdictReason.ARGUMENTS_DIFFER, matched / wanted)
         if not found["target"]:
-            return _refused(SearchReason.TARGET_DIFFERS)
+            return refused(SearchReason.TARGET_DIFFERS)
         differs = SearchReason.ANSWER_DIFFERS if found["operation"] == "answer" else VerdictReason.ARGUMENTS_DIFFER
-        return _refused(differs, found["similarity"])
+        return refused(differs, found["similarity"])
 
     def _grade_one(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         expected, call = self._expected.of(candidate)[0], action.tool_calls[0]
@@ -190,10 +189,6 @@ class SearchGrader:
             components |= {"target": True, "similarity": matching[-1][0]}
         broken = next((step.error for step in steps if step.error), "")
         return components | ({"parsed": components["target"], "error": printable(broken)} if broken else {})
-
-
-def _refused(reason: VerdictReason | SearchReason, credit: float = 0.0) -> Decision:
-    return Decision(False, reason.value, credit)
 
 
 def _read_expert(candidate: Candidate) -> tuple[_Expected, ...]:

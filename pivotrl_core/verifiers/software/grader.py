@@ -22,6 +22,7 @@ from pivotrl_core.errors import DataError
 from pivotrl_core.files import code_digest
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
+from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
 from pivotrl_core.verifiers.effects import is_executable
 from pivotrl_core.verifiers.executions import RowWorkspaces, Scripts
 from pivotrl_core.verifiers.held import Held
@@ -102,13 +103,12 @@ class SoftwareGrader:
         return components
 
     def decide(self, components: Mapping[str, Json]) -> Decision:
-        decision, expected = components["decision"], components["expected"]
+        expected = components["expected"]
         if not components["parsed"]:
-            return _refused(VerdictReason.MALFORMED)
-        if decision != expected:
-            missing = VerdictReason.CALL_EXPECTED if expected == "call" else VerdictReason.MESSAGE_EXPECTED
-            return _refused(VerdictReason.NO_ANSWER if decision == "none" else missing)
-        return _ACCEPTED if expected == "message" else self._decide_calls(components)
+            return refused(VerdictReason.MALFORMED)
+        if other := refused_kind(components["decision"], expected):
+            return other
+        return ACCEPTED if expected == "message" else self._decide_calls(components)
 
     def _grade_calls(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         wanted, count = len(candidate.expert.tool_calls), len(action.tool_calls)
@@ -148,21 +148,21 @@ class SoftwareGrader:
     def _decide_calls(self, found: Mapping[str, Json]) -> Decision:
         wanted, count = found["calls_expected"], found["calls"]
         if self.settings.name_only and wanted == count:
-            return _ACCEPTED if found["name"] else _refused(VerdictReason.NAME_DIFFERS)
+            return ACCEPTED if found["name"] else refused(VerdictReason.NAME_DIFFERS)
         if found.get("applied") is False:
-            return _refused(SoftwareReason.EDIT_FAILS)
+            return refused(SoftwareReason.EDIT_FAILS)
         threshold = self.settings.line_overlap
         matched = max((size for score, size in found["matching"] if score >= threshold), default=0)
         if matched == wanted == count:
-            return _ACCEPTED
+            return ACCEPTED
         if found.get("same_effect"):
             return Decision(True, SoftwareReason.SAME_EFFECT.value, 1.0)
         if wanted != count:
-            return _refused(VerdictReason.COUNT_DIFFERS, matched / max(wanted, count))
+            return refused(VerdictReason.COUNT_DIFFERS, matched / max(wanted, count))
         if wanted > 1:
             credit = matched / wanted
-            return _refused(VerdictReason.ARGUMENTS_DIFFER if found["name"] else VerdictReason.NAME_DIFFERS, credit)
-        return _refused(_reason(found), found["similarity"] if found["target"] else 0.0)
+            return refused(VerdictReason.ARGUMENTS_DIFFER if found["name"] else VerdictReason.NAME_DIFFERS, credit)
+        return refused(_reason(found), found["similarity"] if found["target"] else 0.0)
 
     def _try(
         self,
@@ -193,13 +193,6 @@ class SoftwareGrader:
         if expected.rest or step.rest or not (is_executable(expected.command) and is_executable(step.command)):
             return {}
         return self._scripts.same_effect(candidate, expected.command, step.command, workspace)
-
-
-_ACCEPTED = Decision(True, VerdictReason.ACCEPTED.value, 1.0)
-
-
-def _refused(reason: VerdictReason | SoftwareReason, credit: float = 0.0) -> Decision:
-    return Decision(False, reason.value, credit)
 
 
 def _reason(found: Mapping[str, Json]) -> VerdictReason | SoftwareReason:
