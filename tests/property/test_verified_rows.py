@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from pivotrl_core.errors import DataError
@@ -76,6 +77,8 @@ def test_the_order_of_keys_never_matters(arguments: dict[str, Any], random: Any)
     def shuffled(value: dict[str, Any]) -> dict[str, Any]:
         return dict(random.sample(sorted(value.items(), key=lambda item: item[0]), len(value)))
 
+    # Infinity is not JSON: the same text passes, and any other is malformed.
+    assume(not re.search("NaN|Infinity", json.dumps(arguments)))
     expected = {key: shuffled(value) for key, value in arguments.items()}
     actual = shuffled({key: shuffled(value) for key, value in arguments.items()})
     expert = Message(Role.ASSISTANT, tool_calls=(ToolCall("f", json.dumps(expected)),))

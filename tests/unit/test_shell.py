@@ -21,7 +21,7 @@ SAME = [
     ("cd x && ls", "cd x; ls"),
     ("cd x && ls", "cd x\nls\n"),
     ("a; b", "a\n\nb\n"),
-    ("a|b", "a  |  b"),
+    ("cat f|sort", "cat f  |  sort"),
     ("a && \\\n  b", "a && b"),
     ("echo $X", "echo ${X}"),
     ("echo `ls -la`", "echo $(ls -al)"),
