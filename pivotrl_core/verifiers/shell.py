@@ -3,12 +3,14 @@
 Read by a real parser (tree-sitter-bash). The form leaves out white space and comments, spells quotes in one way, takes
 `;` and a new line for the same, `$(x)` and backticks, `$X` and `${X}`, `cd x && y` and `cd x; y`, and the word that
 ends a here-document; and where a command's options are known (`shell_options.py`) it unbundles, names and sorts them.
-What a quoted text or a here-document holds stays as it is, to the byte. Text that is no shell has no normal form.
+What a quoted text or a here-document holds stays as it is, to the byte. Text that is no shell, or has characters beyond
+Latin-1, has no normal form.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,6 +20,8 @@ from tree_sitter import Language, Node, Parser
 from pivotrl_core.verifiers.shell_options import sorted_options
 
 MAX_CHARACTERS = 20_000
+_LATIN = re.compile("[\\x00-\\xff]*")
+"""Beyond these characters the parser (tree-sitter-bash 0.25.1) reads out of bounds: such a text ended the process."""
 _QUOTED_BY_BACKSLASH = '"\\$`\n'
 _SEPARATORS = (";", "\n", ";;")
 _STATEMENTS = frozenset((
@@ -33,18 +37,18 @@ _PLAIN = ("word", "raw_string", "string", "concatenation", "number", "simple_exp
 
 def normal_form(text: str) -> tuple[str, ...] | None:
     """Tokens of the normal form, none of them for an empty text; None where the text cannot be parsed."""
-    if len(text) > MAX_CHARACTERS or "\0" in text:
+    if len(text) > MAX_CHARACTERS or "\0" in text or not _LATIN.fullmatch(text):
         return None
     try:
-        root = _parser().parse(text.encode("utf-8")).root_node
+        root = Parser(_language()).parse(text.encode("utf-8")).root_node
         return None if root.has_error else tuple(_statements_of(root.children))
     except (UnicodeEncodeError, RecursionError):
         return None
 
 
 @functools.cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_bash.language()))
+def _language() -> Language:
+    return Language(tree_sitter_bash.language())
 
 
 def _text(node: Node) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from pivotrl_core.verifiers import sandbox
@@ -105,3 +108,14 @@ def test_one_unknown_option_leaves_a_command_as_it_is() -> None:
     assert sorted_options(["find", "-b", "-a"]) == ["find", "-b", "-a"]
     assert sorted_options(["grep", "x", "-A"]) == ["grep", "x", "-A"]
     assert sorted_options(["rm", "-f", "--", "-r"]) == ["rm", "-f", "--", "-r"]
+
+
+def test_characters_that_the_parser_reads_out_of_bounds_for_have_no_form() -> None:
+    # In a process of its own: each of these ended it.
+    script = (
+        "import random; from pivotrl_core.verifiers.shell import normal_form; r = random.Random(1)\n"
+        "for _ in range(3000):\n"
+        "    assert normal_form('I{' + ''.join(chr(r.randint(0x10000, 0x10ffff)) for _ in range(5))) is None"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
+    assert normal_form("echo 'caf\u00e9'") == normal_form('echo "caf\u00e9"')
