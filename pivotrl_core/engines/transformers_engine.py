@@ -8,26 +8,25 @@ same machine with the same number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 import torch
 import transformers
 from torch import Tensor
 
 from pivotrl_core import attention, lanes, seeding
 from pivotrl_core.engines.adapters import inner_model, merged_adapters
-from pivotrl_core.engines.branches import Attending, Branches, Own, Stems, StemWriter, branch_attention
+from pivotrl_core.engines.branches import Attending, Own, StemWriter, branch_attention
+from pivotrl_core.engines.decoding import Decoder, Row, Writing, new_row
 from pivotrl_core.engines.model import context_tokens
+from pivotrl_core.engines.packing import packed_weights
 from pivotrl_core.engines.protocol import (
     ChatSession,
-    FinishReason,
     More,
     Request,
     Sample,
@@ -39,31 +38,24 @@ from pivotrl_core.engines.sharing import backbone, check_shared, key_shape
 from pivotrl_core.engines.stems import common_prefix, plan_stems
 from pivotrl_core.files import code_digest
 from pivotrl_core.lanes import ONE_LANE, Lanes
-from pivotrl_core.seeding import generator
 from pivotrl_core.types import content_id
 
-OWN_CODE = ("transformers_engine", "branches", "adapters", "model", "protocol", "sharing", "stems")
+OWN_CODE = (
+    "transformers_engine",
+    "branches",
+    "adapters",
+    "decoding",
+    "model",
+    "packing",
+    "protocol",
+    "sharing",
+    "stems",
+)
 CODE = (
     *(Path(__file__).with_name(f"{name}.py") for name in OWN_CODE),
     *(Path(str(one.__file__)) for one in (attention, lanes, seeding)),
 )
 CACHED = 2**19  # numbers of a block of logits: 2 MiB in fp32, about what a CPU's core keeps at hand
-COMPACT_BELOW = 0.75  # share of live lines under which finished ones are taken out of the batch
-
-
-@dataclass(slots=True)
-class Row:
-    """One continuation being written. `uniforms` are its own random numbers, one a token."""
-
-    uniforms: np.ndarray[Any, np.dtype[np.float64]]
-    temperature: float
-    ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    done: bool = False
-
-    def sample(self) -> Sample:
-        """The finished continuation."""
-        return Sample(tuple(self.ids), tuple(self.logprobs), FinishReason.STOP if self.done else FinishReason.LENGTH)
 
 
 class TransformersEngine:
@@ -78,7 +70,7 @@ class TransformersEngine:
 
     code: tuple[Path, ...] = CODE  # what decides on samples
 
-    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 512, lanes: Lanes = ONE_LANE) -> None:
+    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 1024, lanes: Lanes = ONE_LANE) -> None:
         self.model = inner_model(model)
         self.stop_ids = frozenset(stop_ids)
         self.max_rows = max_rows
@@ -123,24 +115,22 @@ class TransformersEngine:
         self, requests: Sequence[Request], sampling: SamplingConfig, first: Sequence[int], more: More | None,
         chunk: list[tuple[int, list[int]]],
     ) -> tuple[dict[int, list[Sample]], TokenCount]:  # fmt: skip
-        """One chunk in waves: its states are computed once, and each wave continues those that ask for more."""
+        """The samples of one chunk, whose states are computed once."""
         engine = self.beside()
-        members = [member for _, stem in chunk for member in stem]
-        found: dict[int, list[Sample]] = {member: [] for member in members}
-        wanted = {member: first[member] for member in members}
-        if not any(wanted.values()):
-            return found, engine.count
-        with engine.sampling():
-            computed = engine.prefill([requests[longest].prompt_ids[:-1] for longest, _ in chunk])
-            while any(wanted.values()):
-                seeds = {at: requests[at].seeds[len(found[at]) :][: wanted.get(at, 0)] for at in members}
-                for owner, row in engine._decode_wave(chunk, requests, seeds, sampling, computed):
-                    found[owner].append(row.sample())
-                going = [at for at in members if seeds[at] and len(found[at]) < len(requests[at].seeds)]
-                wanted = {at: more(at, found[at]) for at in going} if more else {}
-        return found, engine.count
+        states: dict[int, Writing] = {}
+        for stem, (_, members) in enumerate(chunk):
+            for at in members:
+                *before, last = requests[at].prompt_ids
+                rows = [new_row(seed, sampling) for seed in requests[at].seeds]
+                asks = None if more is None else partial(more, at)
+                states[at] = Writing(stem, len(before), last, rows, min(first[at], len(rows)), asks)
+        if any(not state.over for state in states.values()):
+            with engine.sampling():
+                computed = engine.prefill([requests[longest].prompt_ids[:-1] for longest, _ in chunk])
+                Decoder(engine, list(states.values()), computed).write()
+        return {at: state.samples() for at, state in states.items()}, engine.count
 
-    def beside(self) -> TransformersEngine:
+    def beside(self) -> Self:
         """This engine for one lane, inside this one's `sampling()`: the same model, one lane, a count of its own."""
         engine = copy(self)
         engine.count = TokenCount()
@@ -156,36 +146,11 @@ class TransformersEngine:
     @contextmanager
     def sampling(self) -> Iterator[None]:
         """How the model computes while this engine samples: through branches, without gradient, adapters merged."""
-        with merged_adapters(self.model), torch.inference_mode(), branch_attention(self.model):
+        with (
+            merged_adapters(self.model), torch.inference_mode(), packed_weights(self.model),
+            branch_attention(self.model),
+        ):  # fmt: skip
             yield
-
-    def _decode_wave(
-        self, chunk: list[tuple[int, list[int]]], requests: Sequence[Request], seeds: Mapping[int, Sequence[int]],
-        sampling: SamplingConfig, computed: tuple[list[Tensor], list[Tensor]],
-    ) -> Iterator[tuple[int, Row]]:  # fmt: skip
-        """One continuation for each seed, with the request it belongs to; the states' keys and values are given."""
-        rows: list[Row] = []
-        owners: list[int] = []
-        lines: list[int] = []
-        stems: list[int] = []
-        visible: list[int] = []
-        last: list[list[int]] = []
-        for stem, (_, members) in enumerate(chunk):
-            for member in members:
-                own = seeds[member]
-                if not own:
-                    continue
-                lines += [len(last)] * len(own)
-                owners += [member] * len(own)
-                rows += [new_row(seed, sampling) for seed in own]
-                stems.append(stem)
-                visible.append(len(requests[member].prompt_ids) - 1)
-                last.append([requests[member].prompt_ids[-1]])
-        visible_N = self.tensor(visible)
-        tail = self.own(len(last), sampling.max_tokens)
-        branches = Branches(tail, Stems(*computed, self.tensor(stems), visible_N))
-        self.decode(branches, rows, lines, self.tensor(last), visible_N, sampling.max_tokens)
-        return zip(owners, rows, strict=True)
 
     def tensor(self, numbers: Any) -> Tensor:
         """Whole numbers as a tensor on the model's device."""
@@ -239,55 +204,6 @@ class TransformersEngine:
         hidden: Tensor = output.last_hidden_state
         return hidden
 
-    def decode(
-        self,
-        branches: Branches,
-        rows: Sequence[Row],
-        lines: Sequence[int],
-        ids_N1: Tensor,
-        positions_N: Tensor,
-        max_tokens: int,
-    ) -> None:
-        """Write all rows to their end.
-
-        A line of the batch is what has been written so far, and serves all rows that have written the same: samples of
-        one state begin as one line, and part where they differ.
-
-        Args:
-            branches: what the lines see.
-            rows: continuations to write.
-            lines: of each row, its line.
-            ids_N1: of each line, the last token before the continuation.
-            positions_N: of each line, that token's position.
-            max_tokens: of a continuation.
-        """
-        line_of = list(lines)
-        self.count.turns += len(rows)
-        for _ in range(max_tokens):
-            branches.tail.valid_RS[:, branches.tail.length] = True
-            hidden = self.forward(branches, ids_N1, positions_N[:, None])
-            branches.tail.length += 1
-            going = [at for at, row in enumerate(rows) if not row.done]
-            self.choose([rows[at] for at in going], [line_of[at] for at in going], hidden[:, -1])
-            # The lines that go on: (the line they come from, the token they add), in a fixed order.
-            going = [at for at in going if not rows[at].done]
-            parted = sorted({(line_of[at], rows[at].ids[-1]) for at in going})
-            if not parted:
-                return
-            parents = [parent for parent, _ in parted]
-            count = len(positions_N)
-            if len(set(parents)) == len(parents) and len(parents) >= COMPACT_BELOW * count:
-                # None parts and few have ended: those stay, unread, because leaving costs a copy of what they know.
-                ids_N1[self.tensor(parents), 0] = self.tensor([token for _, token in parted])
-            else:
-                keep = self.tensor(parents)
-                branches.keep(keep)
-                ids_N1, positions_N = self.tensor([[token] for _, token in parted]), positions_N[keep]
-                new = {pair: line for line, pair in enumerate(parted)}
-                for at in going:
-                    line_of[at] = new[line_of[at], rows[at].ids[-1]]
-            positions_N = positions_N + 1
-
     def choose(self, rows: Sequence[Row], lines: Sequence[int], hidden_NH: Tensor) -> None:
         """Sample each row's next id from its line, by inverse transform with the row's own random number; record it."""
         temperatures = [1.0] * len(hidden_NH)
@@ -304,7 +220,6 @@ class TransformersEngine:
             if members:
                 inside = [lines[at] - start for at in members]
                 self._choose([rows[at] for at in members], inside, block_BV, temperatures[start : start + step])
-        self.count.generated += len(rows)
 
     def _choose(self, rows: Sequence[Row], lines: Sequence[int], logits_BV: Tensor, temperatures: list[float]) -> None:
         logits_BV = logits_BV.float()
@@ -328,11 +243,6 @@ class TransformersEngine:
             row.ids.append(token)
             row.logprobs.append(logprob)
             row.done = token in self.stop_ids
-
-
-def new_row(seed: int, sampling: SamplingConfig) -> Row:
-    """A row with its own random numbers, whatever batch it lands in."""
-    return Row(generator("engine", seed).random(sampling.max_tokens), sampling.temperature)
 
 
 def inverse_transform(logprobs_NV: Tensor, uniform_R: Tensor, line_R: Tensor, block: int = 256) -> Tensor:
