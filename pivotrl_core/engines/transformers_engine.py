@@ -64,8 +64,8 @@ class TransformersEngine:
     Args:
         model: a causal language model, or a PEFT model around one.
         stop_ids: ids that end a turn; the one that was sampled is part of the sample.
-        max_rows: rows decoded at once, and `lanes`, which cut requests further. Both are part of the sampling plan:
-            other values may change samples at near-ties.
+        max_rows: rows that a batch begins with (with waves, those of the first), and `lanes`, which cut requests
+            further. Both are part of the sampling plan: other values may change samples at near-ties.
     """
 
     code: tuple[Path, ...] = CODE  # what decides on samples
@@ -102,8 +102,8 @@ class TransformersEngine:
         check_room(self.context_tokens, longest, sampling.max_tokens)
         results: list[list[Sample]] = [[] for _ in requests]
         first = [len(request.seeds) if more is None else more(at, ()) for at, request in enumerate(requests)]
-        # By all seeds, though fewer may be asked for: a later wave may be the larger one.
-        chunks = list(_chunks(plan_stems(requests), requests, self.max_rows, self.lanes.parts))
+        first = [min(count, len(request.seeds)) for count, request in zip(first, requests, strict=True)]
+        chunks = list(_chunks(plan_stems(requests), first, self.max_rows, self.lanes.parts))
         with self.sampling():
             for found, count in self.lanes.map(partial(self._lane, requests, sampling, first, more), chunks):
                 self.count.add(count)
@@ -123,7 +123,7 @@ class TransformersEngine:
                 *before, last = requests[at].prompt_ids
                 rows = [new_row(seed, sampling) for seed in requests[at].seeds]
                 asks = None if more is None else partial(more, at)
-                states[at] = Writing(stem, len(before), last, rows, min(first[at], len(rows)), asks)
+                states[at] = Writing(stem, len(before), last, rows, first[at], asks)
         if any(not state.over for state in states.values()):
             with engine.sampling():
                 computed = engine.prefill([requests[longest].prompt_ids[:-1] for longest, _ in chunk])
@@ -290,10 +290,10 @@ def batches_by_length(lengths: Sequence[int], overhead: int = 48) -> list[list[i
 
 
 def _chunks(
-    stems: list[tuple[int, list[int]]], requests: Sequence[Request], max_rows: int, parts: int
+    stems: list[tuple[int, list[int]]], rows_of: Sequence[int], max_rows: int, parts: int
 ) -> Iterator[list[tuple[int, list[int]]]]:
     """Whole stems, in order, up to `max_rows` rows at once (a single larger stem goes alone), in `parts` or more."""
-    sizes = [sum(len(requests[i].seeds) for i in members) for _, members in stems]
+    sizes = [sum(rows_of[i] for i in members) for _, members in stems]
     total = sum(sizes)
     share = total / (parts * -(-total // (parts * max_rows))) if total else 1.0  # what each of even chunks would have
     chunk: list[tuple[int, list[int]]] = []
