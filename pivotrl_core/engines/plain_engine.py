@@ -42,7 +42,7 @@ class PlainEngine(TransformersEngine):
 
     code = (*CODE, Path(__file__))
 
-    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 1024, lanes: Lanes = ONE_LANE) -> None:
+    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 2048, lanes: Lanes = ONE_LANE) -> None:
         super().__init__(model, stop_ids, max_rows, Lanes(lanes.parts, 1))
 
     def fit(self) -> None:

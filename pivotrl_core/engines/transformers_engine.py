@@ -64,13 +64,13 @@ class TransformersEngine:
     Args:
         model: a causal language model, or a PEFT model around one.
         stop_ids: ids that end a turn; the one that was sampled is part of the sample.
-        max_rows: rows that a batch begins with (with waves, those of the first), and `lanes`, which cut requests
-            further. Both are part of the sampling plan: other values may change samples at near-ties.
+        max_rows: rows decoded at once, and `lanes`, which cut requests further. Both are part of the sampling plan:
+            other values may change samples at near-ties.
     """
 
     code: tuple[Path, ...] = CODE  # what decides on samples
 
-    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 1024, lanes: Lanes = ONE_LANE) -> None:
+    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 2048, lanes: Lanes = ONE_LANE) -> None:
         self.model = inner_model(model)
         self.stop_ids = frozenset(stop_ids)
         self.max_rows = max_rows
@@ -103,7 +103,8 @@ class TransformersEngine:
         results: list[list[Sample]] = [[] for _ in requests]
         first = [len(request.seeds) if more is None else more(at, ()) for at, request in enumerate(requests)]
         first = [min(count, len(request.seeds)) for count, request in zip(first, requests, strict=True)]
-        chunks = list(_chunks(plan_stems(requests), first, self.max_rows, self.lanes.parts))
+        # By all seeds, however few are asked for: so states are computed in the same batches, to the bit.
+        chunks = list(_chunks(plan_stems(requests), requests, self.max_rows, self.lanes.parts))
         with self.sampling():
             for found, count in self.lanes.map(partial(self._lane, requests, sampling, first, more), chunks):
                 self.count.add(count)
@@ -290,10 +291,10 @@ def batches_by_length(lengths: Sequence[int], overhead: int = 48) -> list[list[i
 
 
 def _chunks(
-    stems: list[tuple[int, list[int]]], rows_of: Sequence[int], max_rows: int, parts: int
+    stems: list[tuple[int, list[int]]], requests: Sequence[Request], max_rows: int, parts: int
 ) -> Iterator[list[tuple[int, list[int]]]]:
     """Whole stems, in order, up to `max_rows` rows at once (a single larger stem goes alone), in `parts` or more."""
-    sizes = [sum(rows_of[i] for i in members) for _, members in stems]
+    sizes = [sum(len(requests[i].seeds) for i in members) for _, members in stems]
     total = sum(sizes)
     share = total / (parts * -(-total // (parts * max_rows))) if total else 1.0  # what each of even chunks would have
     chunk: list[tuple[int, list[int]]] = []
