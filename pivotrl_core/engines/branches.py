@@ -1,8 +1,8 @@
 """Attention over branches: many rows that continue shared states, each state's keys and values stored once.
 
 A row attends to two segments: a *stem* that it shares with other rows (read in place, never expanded), and its *tail*
-(the tokens of its own, from those of earlier turns to the one being written). Both have their part in one softmax, so
-the result is ordinary causal attention, up to rounding.
+(the tokens of its own, from those of earlier turns to the one being written). What all stems begin with may be a third,
+the *lead*. Each has its part in one softmax, so the result is ordinary causal attention, up to rounding.
 
 Works for transformers models that call the attention interface with full causal attention. Not for sliding windows or
 recurrent layers: `sharing.py` tells which models those are.
@@ -44,32 +44,42 @@ class _Run:
 
 @dataclass(slots=True)
 class Stems:
-    """Keys and values [J, H_kv, T, D] a layer, for J states padded to T.
+    """Keys and values [J, H_kv, T, D] a layer, for J states padded to T, behind what all of them begin with.
 
-    A row sees the first tokens of one of them, as many as `seat` was told. Rows side by side that see the same are
+    That is stored once, as `lead` [1, H_kv, P, D], and read once a step for all rows together. A row sees all of it,
+    and the first tokens of one of the states, as many as `seat` was told. Rows side by side that see the same are
     computed together; so rows should stand in the order of their stems.
     """
 
     keys: list[Tensor]
     values: list[Tensor]
+    lead: tuple[list[Tensor], list[Tensor]] | None = None
     _runs: list[_Run] = field(default_factory=list, init=False)
     _views: dict[tuple[int, int, int], tuple[Tensor, Tensor]] = field(default_factory=dict, init=False)
 
     def seat(self, stems: Sequence[int], visible: Sequence[int]) -> None:
-        """From now on, rows see so many tokens of these stems."""
-        pairs = list(zip(stems, visible, strict=True))
+        """From now on, rows see so many tokens of these stems, those of the lead among them."""
+        lead = 0 if self.lead is None else self.lead[0][0].shape[2]
+        pairs = [(stem, count - lead) for stem, count in zip(stems, visible, strict=True)]
         bounds = [0, *(row for row in range(1, len(pairs)) if pairs[row] != pairs[row - 1]), len(pairs)]
         self._runs = [_Run(start, stop, *pairs[start]) for start, stop in pairwise(bounds) if start < stop]
 
-    def attend(self, layer: int, query: Tensor) -> tuple[Tensor, Tensor]:
-        """Attention of scaled queries [R, H_kv, rep, D] to the stems alone, and its log-sum-exp [R, H_kv, rep]."""
+    def attend(self, layer: int, query: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Attention of scaled queries [R, H_kv, rep, D] to each segment alone, and its log-sum-exp [R, H_kv, rep]."""
         rows, heads, many, dim = query.shape
         turned = query.transpose(0, 1).reshape(1, heads, rows * many, dim)
         found = [self._run(layer, run, turned[:, :, run.start * many : run.stop * many]) for run in self._runs]
-        output, log_sum = found[0] if len(found) == 1 else (torch.cat(one, dim=2) for one in zip(*found, strict=True))
-        # Of one layout with the other part's, so that both are added up by the same code.
-        log_sum = log_sum.view(heads, rows, many).transpose(0, 1).contiguous()
-        return output.view(heads, rows, many, dim).transpose(0, 1), log_sum
+        segments = [found[0] if len(found) == 1 else tuple(torch.cat(one, dim=2) for one in zip(*found, strict=True))]
+        if self.lead is not None:
+            segments.append(attend_whole(turned, self.lead[0][layer], self.lead[1][layer]))
+        # Sums are laid out as those of the other parts are, so that all are added up by the same code.
+        return [
+            (
+                output.view(heads, rows, many, dim).transpose(0, 1),
+                log_sum.view(heads, rows, many).transpose(0, 1).contiguous(),
+            )
+            for output, log_sum in segments
+        ]
 
     def _run(self, layer: int, run: _Run, query: Tensor) -> tuple[Tensor, Tensor]:
         if run.visible == 0:
@@ -224,10 +234,13 @@ class Branches:
         if self.stems is None:
             mixed = self.tail.mix(layer, torch.softmax(scores, dim=-1).to(values.dtype))
         else:
-            shared, log_shared = self.stems.attend(layer, grouped)
-            log_sum = torch.logaddexp(scores.logsumexp(dim=-1), log_shared)
+            segments = self.stems.attend(layer, grouped)
+            log_sum = scores.logsumexp(dim=-1)
+            for _, log_shared in segments:
+                log_sum = torch.logaddexp(log_sum, log_shared)
             mixed = self.tail.mix(layer, scores.sub_(log_sum[..., None]).exp_().to(values.dtype))
-            mixed += shared * (log_shared - log_sum).exp_()[..., None]
+            for shared, log_shared in segments:
+                mixed += shared * (log_shared - log_sum).exp_()[..., None]
         return mixed.view(rows, heads, width, dim).transpose(1, 2)
 
 

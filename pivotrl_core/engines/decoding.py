@@ -122,15 +122,13 @@ class Decoder:
     Args:
         engine: computes and chooses.
         states: what is written behind which state, in the order of their stems.
-        computed: keys and values of the stems.
+        stems: keys and values of the states.
     """
 
-    def __init__(
-        self, engine: TransformersEngine, states: Sequence[Writing], computed: tuple[list[Tensor], list[Tensor]]
-    ) -> None:
+    def __init__(self, engine: TransformersEngine, states: Sequence[Writing], stems: Stems) -> None:
         self.engine = engine
         self.states = states
-        self.stems = Stems(*computed)
+        self.stems = stems
         self.aside: list[Line] = []
         self.tail = engine.own(len(states), 0)
         # By seat, those of lines that have ended among them: what a forward pass reads, and where.

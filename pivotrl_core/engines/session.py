@@ -50,7 +50,8 @@ class EpisodeSession:
         self.seats: list[_Conversation | None] = []  # by row of the histories; None: whoever sat there has left
         self.histories = Histories(engine.own(0, 0))
         with engine.sampling():
-            self.stem = engine.prefill([tuple(opening)])
+            stems = engine.prefill([tuple(opening)])
+        self.stem = stems.lead or (stems.keys, stems.values)
 
     def say(self, name: int, ids: Sequence[int], sampling: SamplingConfig, seed: int) -> None:
         """Put ids (at least one) behind conversation `name`, new or known, and let its next turn be sampled."""

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pivotrl_core import attention, lanes, seeding
 from pivotrl_core.engines.adapters import inner_model, merged_adapters
-from pivotrl_core.engines.branches import Attending, Own, StemWriter, branch_attention
+from pivotrl_core.engines.branches import Attending, Own, Stems, StemWriter, branch_attention
 from pivotrl_core.engines.decoding import Decoder, Row, Writing, new_row
 from pivotrl_core.engines.model import context_tokens
 from pivotrl_core.engines.packing import packed_weights
@@ -127,8 +127,9 @@ class TransformersEngine:
                 states[at] = Writing(stem, len(before), last, rows, first[at], asks)
         if any(not state.over for state in states.values()):
             with engine.sampling():
-                computed = engine.prefill([requests[longest].prompt_ids[:-1] for longest, _ in chunk])
-                Decoder(engine, list(states.values()), computed).write()
+                shortest = min(state.visible for state in states.values())
+                stems = engine.prefill([requests[longest].prompt_ids[:-1] for longest, _ in chunk], shortest)
+                Decoder(engine, list(states.values()), stems).write()
         return {at: state.samples() for at, state in states.items()}, engine.count
 
     def beside(self) -> Self:
@@ -161,9 +162,10 @@ class TransformersEngine:
         """Empty per-row storage that fits the model."""
         return Own.empty(rows, capacity, self.layers, self.heads, self.dim, self.model.dtype, self.model.device)
 
-    def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[list[Tensor], list[Tensor]]:
-        """Keys and values [J, H_kv, T, D] a layer of the prompts; their common prefix is computed once."""
+    def prefill(self, prompts: Sequence[Sequence[int]], shortest: int | None = None) -> Stems:
+        """Keys and values of the prompts; what all begin with (up to `shortest` tokens) is computed and stored once."""
         lead = common_prefix(prompts)
+        lead = lead if shortest is None else min(lead, shortest)
         prefix = None
         if lead:
             writer = StemWriter()
@@ -171,31 +173,19 @@ class TransformersEngine:
             prefix = (writer.keys, writer.values)
         rests = [list(p[lead:]) for p in prompts]
         self.count.prefilled += lead + sum(map(len, rests))
-        width = max(map(len, rests))
-        if width == 0:
-            count = len(prompts)
-            if prefix is None:  # every prompt is one token, which opens the continuation
-                empty = self.own(count, 0)
-                return empty.keys, empty.values
-            return [k.expand(count, -1, -1, -1) for k in prefix[0]], [v.expand(count, -1, -1, -1) for v in prefix[1]]
-        shape = (len(prompts), self.heads, lead + width, self.dim)
-        keys = [torch.zeros(shape, dtype=self.model.dtype, device=self.model.device) for _ in range(self.layers)]
-        values = [torch.zeros_like(one) for one in keys]
+        stored = self.own(len(prompts), max(map(len, rests)))
         for rows in batches_by_length([len(rest) for rest in rests]):
             wide = max(len(rests[row]) for row in rows)
-            if wide == 0 and prefix is None:
+            if wide == 0:
                 continue
             writer = StemWriter(prefix)
             ids = self.tensor([rests[row] + [0] * (wide - len(rests[row])) for row in rows])
-            if wide:
-                self.forward(writer, ids, self.tensor(range(lead, lead + wide)).expand(len(rows), -1))
-            written = (writer.keys, writer.values) if wide else prefix
-            assert written is not None
+            self.forward(writer, ids, self.tensor(range(lead, lead + wide)).expand(len(rows), -1))
             index = self.tensor(rows)
-            for store, new in ((keys, written[0]), (values, written[1])):
+            for store, new in ((stored.keys, writer.keys), (stored.values, writer.values)):
                 for layer in range(self.layers):
-                    store[layer][index, :, : lead + wide] = new[layer]
-        return keys, values
+                    store[layer][index, :, :wide] = new[layer][:, :, lead:]
+        return Stems(stored.keys, stored.values, prefix)
 
     def forward(self, branches: Attending, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
         """Hidden states [R, w, hidden] before the output head."""
