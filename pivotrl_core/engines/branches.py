@@ -34,12 +34,16 @@ class Attending(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Rows side by side, from `start` to `stop`, that see the same tokens of the same stem."""
+    """Rows side by side, from `start` to `stop`, that see one stem: the first `visible` tokens of it at most.
+
+    Where not all of them see as much, `bias` [1, 1, rows * rep, visible] is added to their scores.
+    """
 
     start: int
     stop: int
     stem: int
     visible: int
+    bias: Tensor | None
 
 
 @dataclass(slots=True)
@@ -57,12 +61,31 @@ class Stems:
     _runs: list[_Run] = field(default_factory=list, init=False)
     _views: dict[tuple[int, int, int], tuple[Tensor, Tensor]] = field(default_factory=dict, init=False)
 
-    def seat(self, stems: Sequence[int], visible: Sequence[int]) -> None:
-        """From now on, rows see so many tokens of these stems, those of the lead among them."""
+    def seat(self, stems: Sequence[int], visible: Sequence[int], many: int) -> None:
+        """From now on, rows see so many tokens of these stems, those of the lead among them.
+
+        Args:
+            stems: of each row, its stem.
+            visible: of each row, how many tokens it sees.
+            many: queries of a row, which is heads of queries to a head of keys.
+        """
         lead = 0 if self.lead is None else self.lead[0][0].shape[2]
-        pairs = [(stem, count - lead) for stem, count in zip(stems, visible, strict=True)]
-        bounds = [0, *(row for row in range(1, len(pairs)) if pairs[row] != pairs[row - 1]), len(pairs)]
-        self._runs = [_Run(start, stop, *pairs[start]) for start, stop in pairwise(bounds) if start < stop]
+        own = [count - lead for count in visible]
+        bounds = [0, *(row for row in range(1, len(stems)) if stems[row] != stems[row - 1]), len(stems)]
+        self._runs = [
+            _Run(start, stop, stems[start], max(own[start:stop]), self._bias(own[start:stop], many))
+            for start, stop in pairwise(bounds)
+        ]
+
+    def _bias(self, visible: Sequence[int], many: int) -> Tensor | None:
+        if min(visible) == max(visible):
+            return None
+        like = self.keys[0]
+        places_T = torch.arange(max(visible), device=like.device)
+        hidden_RT = places_T >= torch.tensor(visible, device=like.device)[:, None]
+        # The least number and not -inf: a row may see nothing here, and then weighs nothing beside its other segments.
+        bias_RT = like.new_zeros(hidden_RT.shape).masked_fill_(hidden_RT, torch.finfo(like.dtype).min)
+        return bias_RT.repeat_interleave(many, dim=0)[None, None]
 
     def attend(self, layer: int, query: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Attention of scaled queries [R, H_kv, rep, D] to each segment alone, and its log-sum-exp [R, H_kv, rep]."""
@@ -89,23 +112,30 @@ class Stems:
         if place not in self._views:
             keys, values = (one[layer][run.stem, None, :, : run.visible] for one in (self.keys, self.values))
             self._views[place] = keys, values
-        return attend_whole(query, *self._views[place])
+        return attend_whole(query, *self._views[place], run.bias)
 
 
-def attend_whole(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Attention of scaled queries [1, H, M, D] to all of the keys [1, H, T, D], and its log-sum-exp [1, H, M]."""
+def attend_whole(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Attention of scaled queries [1, H, M, D] to keys [1, H, T, D], and its log-sum-exp [1, H, M].
+
+    `bias` [1, 1, M, T] is added to the scores.
+    """
     if query.device.type != "cpu":
-        return attend_by_products(query, keys, values)
+        return attend_by_products(query, keys, values, bias)
     found: tuple[Tensor, Tensor] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-        query, keys, values, 0.0, False, scale=1.0
+        query, keys, values, 0.0, False, attn_mask=bias, scale=1.0
     )
     return found
 
 
-def attend_by_products(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+def attend_by_products(
+    query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """The same on any device, with all scores at once."""
     scores = query @ keys.transpose(-1, -2)
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    if bias is not None:
+        scores = scores + bias
     log_sum = scores.logsumexp(dim=-1, keepdim=True)
     return scores.sub_(log_sum).exp_().to(values.dtype) @ values, log_sum.squeeze(-1)
 

@@ -172,7 +172,7 @@ class Decoder:
             line.store, line.seat = self.tail, at
         self.ids, self.positions = [0] * len(lines), [0] * len(lines)
         states = [self.states[line.place] for line in lines]
-        self.stems.seat([state.stem for state in states], [state.visible for state in states])
+        self.stems.seat([state.stem for state in states], [state.visible for state in states], self.engine.many)
 
     def _compute(self, lines: Sequence[Line]) -> None:
         """One more token of every line: its rows choose."""

@@ -141,7 +141,7 @@ class EpisodeSession:
         positions = [self.opening + length for length in self.histories.lengths]
         tensor, seats = self.engine.tensor, len(self.seats)
         stems = Stems(*self.stem)
-        stems.seat([0] * seats, [self.opening] * seats)
+        stems.seat([0] * seats, [self.opening] * seats, self.engine.many)
         branches = Branches(self.histories.writing(), stems)
         hidden = self.engine.forward(branches, tensor(last)[:, None], tensor(positions)[:, None])[:, -1]
         self.engine.choose(list(turns.values()), range(len(turns)), hidden[tensor(list(turns))])

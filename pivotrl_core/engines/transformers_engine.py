@@ -89,6 +89,7 @@ class TransformersEngine:
         """
         check_shared(self.model)
         self.layers, self.heads, self.dim = key_shape(self.model.config)
+        self.many = self.model.config.num_attention_heads // self.heads  # heads of queries to a head of keys
 
     def sample(
         self, requests: Sequence[Request], sampling: SamplingConfig, more: More | None = None
