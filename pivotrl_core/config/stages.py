@@ -123,8 +123,8 @@ class ProfileConfig(Section):
     curtail: bool = Field(
         False,
         description="draw no more samples of a candidate than the rules of decides_for need: their decisions are those "
-        "of all K, but mean rewards are censored (no histogram, no adaptive eta); what the embedded engine saves by it "
-        "in time depends on the size of blocks (block_trajectories): small ones save none",
+        "of all K, but mean rewards are censored (no histogram, no adaptive eta); the embedded engine saves samples by "
+        "it, and hardly any time yet",
     )
     decides_for: tuple[SelectConfig, ...] = Field(
         (), description="rules, as in arms.ARM.select, that curtail and staged decide for; others may ask for more"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 COMPACT_BELOW = 0.75  # share of live lines under which finished ones are taken out of the batch
 ROOM = 8  # tokens by which lines are given room
-AHEAD_BELOW = 64  # rows that are written at once, under which others are written ahead of being asked for
+AHEAD_BELOW = 128  # rows that are written at once, under which others are written ahead of being asked for
 
 
 @dataclass(slots=True)
