@@ -85,6 +85,7 @@ def curtail(
     simulated: Annotated[int, typer.Option(min=1, help="simulated candidates")] = 10_000,
     rollouts: Annotated[Path | None, typer.Option(help="of a full profile; the checkout's where not given")] = None,
     candidates: Annotated[int, typer.Option(min=0, help="on the model, timed; 0: none")] = 24,
+    real: Annotated[int, typer.Option(min=0, help="of the checkout, by its base policy, timed; 0: none")] = 192,
     samples: Samples = 8, max_tokens: MaxTokens = 40, model: Model = "bundled", shape: Shape = "",
     device: Device = "cpu", dtype: Dtype = "float32", threads: Threads = 2, rounds: Rounds = 3, as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -94,9 +95,11 @@ def curtail(
     given = _given(model, shape, device, dtype, threads)
     from pivotrl_core.bench.curtailing import CurtailBench
 
+    checkout = find_checkout()
     plan = CurtailBench(
         **given, samples=samples, max_tokens=max_tokens, simulated=simulated, candidates=candidates, rounds=rounds,
-        rollouts=rollouts or find_checkout() / "data/profiles/base/rollouts.parquet", by_chance=bool(shape),
+        rollouts=rollouts or checkout / "data/profiles/base/rollouts.parquet", by_chance=bool(shape),
+        checkout=checkout, real=real,
     )  # fmt: skip
     _tell(plan.run(), as_json)
 

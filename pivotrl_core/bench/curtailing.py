@@ -1,8 +1,9 @@
 """`pivotrl bench curtail`: what exact curtailment saves of the full K, and that no decision changes.
 
-Three times: on simulated candidates of every difficulty, on the rollouts of a real profile where there is one, and
-on the embedded model, where what it saves is measured in time. Given the same samples, decisions are equal by
-construction; on the model, samples that are drawn in another batch may differ at near-ties, which then counts.
+On simulated candidates of every difficulty, and on the rollouts of a real profile where there is one. Then in time, as
+whole profiles: on the embedded model, and on the candidates and the base policy of a checkout where it has them. Given
+the same samples, decisions are equal by construction; on a model, samples that are drawn in another batch may differ at
+near-ties, which then counts.
 
 Beside it the approximate kind, staged profiling, for some errors: on candidates simulated after a real profile, and on
 those of the real profile. There the decisions that change are what is measured.
@@ -23,16 +24,21 @@ from pivotrl_core.bench.conversations import desk_candidates
 from pivotrl_core.bench.desk_profile import DeskProfile, ProfilePlan
 from pivotrl_core.bench.measuring import Bench, Side, measure
 from pivotrl_core.bench.records import Comparison, compare, skip
+from pivotrl_core.engines.model import follow_path
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.pivots.curtailment import Curtailment, StoppingRule
-from pivotrl_core.pivots.profile_record import mean_and_variance
+from pivotrl_core.pivots.profile_record import mean_and_variance, read_candidates
 from pivotrl_core.pivots.profiling import by_candidate, read_rollouts
 from pivotrl_core.pivots.selection import Bootstrap, CountRule, Pivots, keeps
 from pivotrl_core.pivots.staging import Staging
+from pivotrl_core.stages.context import BASE, CANDIDATES
+from pivotrl_core.types import Candidate, Split
 
 PAPER: tuple[CountRule, ...] = (Pivots(0.6),)
 GRID: tuple[CountRule, ...] = (Pivots(0.4), Pivots(0.6), Pivots(0.8, inclusive=True), Bootstrap(0.6, 0.8))
 DOMAIN = "any"  # no rule here asks for it
+REAL = "a checkout's"
+BLOCK = 48  # trajectories: a batch with few rows left costs nearly as much as one of many
 ERRORS = (0.01, 0.05, 0.1, 0.2)
 
 
@@ -45,7 +51,8 @@ class CurtailBench(Bench):
         simulated: candidates, of all difficulties, those that always or never succeed among them.
         rollouts: `rollouts.parquet` of a full profile; None, or a path where there is none, skips it.
         candidates: of the embedded domain, on the model in `folder`; 0 skips it. `by_chance`: they succeed by chance.
-        rounds: measured runs of each side there.
+        checkout: whose base policy profiles `real` candidates of its training split, in time; None or 0 skips it.
+        rounds: measured runs of each side on models.
     """
 
     samples: int = 8
@@ -54,10 +61,12 @@ class CurtailBench(Bench):
     rollouts: Path | None = None
     candidates: int = 24
     by_chance: bool = False
+    checkout: Path | None = None
+    real: int = 192
     rounds: int = 3
 
     def run(self) -> Iterator[Comparison]:
-        """All three, the first two for the paper's rule alone and for several rules at once; and staged profiling."""
+        """All, what is counted for the paper's rule alone and for several rules at once; and staged profiling."""
         for rules in (PAPER, GRID):
             yield self._streams("simulated", simulate(self.simulated, self.samples), rules)
         desk = simulate_like(HELP_DESK, self.simulated, self.samples)
@@ -65,6 +74,8 @@ class CurtailBench(Bench):
         yield from self._real()
         if self.candidates:
             yield self.timed()
+        if self.checkout is not None and self.real:
+            yield self._timed_on(self.checkout)
 
     def _real(self) -> list[Comparison]:
         streams = real_streams(self.rollouts) if self.rollouts is not None and self.rollouts.is_file() else []
@@ -113,21 +124,35 @@ class CurtailBench(Bench):
         return Comparison("curtail", "full-k", setting, changed_decisions=changed, saved_share=saved)
 
     def timed(self) -> Comparison:
-        """Both on the model, with everything that a profile does."""
-        candidates = desk_candidates(self.candidates)
+        """On the model, in time."""
+        name = "the model's, by chance" if self.by_chance else "the model's"
+        return self._timed(name, self.folder, desk_candidates(self.candidates))
+
+    def _timed_on(self, checkout: Path) -> Comparison:
+        """On what a checkout has profiled: its own candidates, by its base policy."""
+        table, policy = checkout / CANDIDATES / "candidates.parquet", follow_path(checkout / BASE, checkout)
+        if not (table.is_file() and (policy / "config.json").is_file()):
+            return skip("curtail", "full-k", {"candidates": REAL}, f"{checkout} has no candidates or no base policy")
+        own = [one for one in read_candidates(table) if one.split is Split.TRAIN]
+        return self._timed(REAL, policy, own[: self.real])
+
+    def _timed(self, name: str, folder: Path, candidates: Sequence[Candidate]) -> Comparison:
+        """Both on a model, with everything that a profile does."""
         self.say(f"profiling {len(candidates)} candidates, with and without curtailment")
-        full = ProfilePlan(self.samples, SamplingConfig(1.0, self.max_tokens), by_chance=self.by_chance)
+        chance = self.by_chance and folder == self.folder
+        full = ProfilePlan(self.samples, SamplingConfig(1.0, self.max_tokens), by_chance=chance, block=BLOCK)
         sides = [
-            Side("ours", DeskProfile, (self.folder, self.compute, replace(full, curtailed=True))),
-            Side("full-k", DeskProfile, (self.folder, self.compute, full)),
+            Side("ours", DeskProfile, (folder, self.compute, replace(full, curtailed=True))),
+            Side("full-k", DeskProfile, (folder, self.compute, full)),
         ]
         measured = measure(sides, candidates, self.rounds, self.machine)
         ours, theirs = (measured[name].answer for name in ("ours", "full-k"))
         setting: dict[str, Any] = {
-            "candidates": "the model's, by chance" if self.by_chance else "the model's",
-            "count": len(candidates), "group_size": self.samples,
+            "candidates": name, "count": len(candidates), "group_size": self.samples,
             "rules": [repr(rule) for rule in PAPER], "action_tokens": self.max_tokens, **self.computed_on,
         }  # fmt: skip
+        if folder != self.folder:
+            setting["model"] = "the base policy"
         return replace(
             compare("curtail", "full-k", setting, measured["ours"], measured["full-k"]),
             changed_decisions=sum(a != b for a, b in zip(ours["kept"], theirs["kept"], strict=True)),

@@ -37,13 +37,17 @@ RULE: CountRule = Pivots(0.6)
 
 @dataclass(frozen=True, slots=True)
 class ProfilePlan:
-    """How candidates are profiled. `curtailed`: no more samples than the rule needs; `by_chance`: see `chance.py`."""
+    """How candidates are profiled, in blocks of so many trajectories.
+
+    `curtailed`: no more samples than the rule needs; `by_chance`: see `chance.py`.
+    """
 
     samples: int
     sampling: SamplingConfig
     tool_format: str = "compact"
     curtailed: bool = False
     by_chance: bool = False
+    block: int = BLOCK
 
 
 class Clock:
@@ -146,7 +150,7 @@ class DeskProfile:
         plan = self.plan
         clocked = ClockedVerifier(self.verifier, self.clock, self.verifier.name, self.verifier.version)
         profiler = Profiler(
-            self._engine(), self.renderer, clocked, plan.sampling, plan.samples, 0, "bench", store, BLOCK,
+            self._engine(), self.renderer, clocked, plan.sampling, plan.samples, 0, "bench", store, plan.block,
             curtailment=Curtailment({repr(RULE): keeps(RULE)}, plan.samples) if plan.curtailed else None,
         )  # fmt: skip
         groups, _ = profiler.profile(self.task, lambda _at, _of, _rollouts: None)

@@ -113,7 +113,7 @@ class ProfileConfig(Section):
         False,
         description="draw no more samples of a candidate than the rules of decides_for need: their decisions are those "
         "of all K, but mean rewards are censored (no histogram, no adaptive eta); the embedded engine saves samples by "
-        "it, and not yet time",
+        "it, and hardly any time yet",
     )
     decides_for: tuple[SelectConfig, ...] = Field(
         (), description="rules, as in arms.ARM.select, that curtail and staged decide for; others may ask for more"

@@ -1,8 +1,8 @@
 """Attention over branches: many rows that continue shared states, each state's keys and values stored once.
 
 A row attends to two segments: a *stem* that it shares with other rows (read in place, never expanded), and its *tail*
-(the tokens of its own, from those of earlier turns to the one being written). Both have their part in one softmax, so
-the result is ordinary causal attention, up to rounding.
+(the tokens of its own, from those of earlier turns to the one being written). What all stems begin with may be a third,
+the *lead*. Each has its part in one softmax, so the result is ordinary causal attention, up to rounding.
 
 Works for transformers models that call the attention interface with full causal attention. Not for sliding windows or
 recurrent layers: `sharing.py` tells which models those are.
@@ -10,6 +10,7 @@ recurrent layers: `sharing.py` tells which models those are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -33,85 +34,124 @@ class Attending(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Rows side by side that see the same tokens of the same stem."""
+    """Rows side by side, from `start` to `stop`, that see one stem: the first `visible` tokens of it at most.
 
-    rows: slice
+    Where not all of them see as much, `bias` [1, 1, rows * rep, visible] is added to their scores.
+    """
+
+    start: int
+    stop: int
     stem: int
     visible: int
+    bias: Tensor | None
 
 
 @dataclass(slots=True)
 class Stems:
-    """Keys and values [J, H_kv, T, D] a layer, for J states padded to T. A row sees `visible_R` tokens of its stem.
+    """Keys and values [J, H_kv, T, D] a layer, for J states padded to T, behind what all of them begin with.
 
-    Rows side by side that see the same are computed together; so rows should stand in the order of their stems.
+    That is stored once, as `lead` [1, H_kv, P, D], and read once a step for all rows together. A row sees all of it,
+    and the first tokens of one of the states, as many as `seat` was told. Rows side by side that see the same are
+    computed together; so rows should stand in the order of their stems.
     """
 
     keys: list[Tensor]
     values: list[Tensor]
-    stem_R: Tensor
-    visible_R: Tensor
-    _runs: list[_Run] = field(init=False)
+    lead: tuple[list[Tensor], list[Tensor]] | None = None
+    _runs: list[_Run] = field(default_factory=list, init=False)
+    _views: dict[tuple[int, int, int], tuple[Tensor, Tensor]] = field(default_factory=dict, init=False)
 
-    def __post_init__(self) -> None:
-        self._cut()
+    def seat(self, stems: Sequence[int], visible: Sequence[int], many: int) -> None:
+        """From now on, rows see so many tokens of these stems, those of the lead among them.
 
-    def _cut(self) -> None:
-        pairs = list(zip(self.stem_R.tolist(), self.visible_R.tolist(), strict=True))
-        bounds = [0, *(row for row in range(1, len(pairs)) if pairs[row] != pairs[row - 1]), len(pairs)]
-        self._runs = [_Run(slice(start, stop), *pairs[start]) for start, stop in pairwise(bounds) if start < stop]
+        Args:
+            stems: of each row, its stem.
+            visible: of each row, how many tokens it sees.
+            many: queries of a row, which is heads of queries to a head of keys.
+        """
+        lead = 0 if self.lead is None else self.lead[0][0].shape[2]
+        own = [count - lead for count in visible]
+        bounds = [0, *(row for row in range(1, len(stems)) if stems[row] != stems[row - 1]), len(stems)]
+        self._runs = [
+            _Run(start, stop, stems[start], max(own[start:stop]), self._bias(own[start:stop], many))
+            for start, stop in pairwise(bounds)
+        ]
 
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows (one that is named twice becomes two), without stems that none of them needs."""
-        stems, self.stem_R = torch.unique(self.stem_R[rows], return_inverse=True)
-        self.visible_R = self.visible_R[rows]
-        if len(stems) < self.keys[0].shape[0]:
-            self.keys = [keys[stems] for keys in self.keys]
-            self.values = [values[stems] for values in self.values]
-        self._cut()
+    def _bias(self, visible: Sequence[int], many: int) -> Tensor | None:
+        if min(visible) == max(visible):
+            return None
+        like = self.keys[0]
+        places_T = torch.arange(max(visible), device=like.device)
+        hidden_RT = places_T >= torch.tensor(visible, device=like.device)[:, None]
+        # The least number and not -inf: a row may see nothing here, and then weighs nothing beside its other segments.
+        bias_RT = like.new_zeros(hidden_RT.shape).masked_fill_(hidden_RT, torch.finfo(like.dtype).min)
+        return bias_RT.repeat_interleave(many, dim=0)[None, None]
 
-    def attend(self, layer: int, query: Tensor) -> tuple[Tensor, Tensor]:
-        """Attention of scaled queries [R, H_kv, rep, D] to the stems alone, and its log-sum-exp [R, H_kv, rep]."""
-        output = torch.zeros_like(query)
-        log_sum = query.new_full(query.shape[:-1], -torch.inf, dtype=torch.promote_types(query.dtype, torch.float32))
-        for run in self._runs:
-            if run.visible == 0:
-                continue
-            own = query[run.rows]
-            count, heads, many, dim = own.shape
+    def attend(self, layer: int, query: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Attention of scaled queries [R, H_kv, rep, D] to each segment alone, and its log-sum-exp [R, H_kv, rep]."""
+        rows, heads, many, dim = query.shape
+        turned = query.transpose(0, 1).reshape(1, heads, rows * many, dim)
+        found = [self._run(layer, run, turned[:, :, run.start * many : run.stop * many]) for run in self._runs]
+        segments = [found[0] if len(found) == 1 else tuple(torch.cat(one, dim=2) for one in zip(*found, strict=True))]
+        if self.lead is not None:
+            segments.append(attend_whole(turned, self.lead[0][layer], self.lead[1][layer]))
+        # Sums are laid out as those of the other parts are, so that all are added up by the same code.
+        return [
+            (
+                output.view(heads, rows, many, dim).transpose(0, 1),
+                log_sum.view(heads, rows, many).transpose(0, 1).contiguous(),
+            )
+            for output, log_sum in segments
+        ]
+
+    def _run(self, layer: int, run: _Run, query: Tensor) -> tuple[Tensor, Tensor]:
+        if run.visible == 0:
+            dtype = torch.promote_types(query.dtype, torch.float32)
+            return torch.zeros_like(query), query.new_full(query.shape[:-1], -torch.inf, dtype=dtype)
+        place = (layer, run.stem, run.visible)
+        if place not in self._views:
             keys, values = (one[layer][run.stem, None, :, : run.visible] for one in (self.keys, self.values))
-            found, sums = attend_whole(own.transpose(0, 1).reshape(1, heads, count * many, dim), keys, values)
-            output[run.rows] = found.view(heads, count, many, dim).transpose(0, 1)
-            log_sum[run.rows] = sums.view(heads, count, many).transpose(0, 1)
-        return output, log_sum
+            self._views[place] = keys, values
+        return attend_whole(query, *self._views[place], run.bias)
 
 
-def attend_whole(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Attention of scaled queries [1, H, M, D] to all of the keys [1, H, T, D], and its log-sum-exp [1, H, M]."""
+def attend_whole(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Attention of scaled queries [1, H, M, D] to keys [1, H, T, D], and its log-sum-exp [1, H, M].
+
+    `bias` [1, 1, M, T] is added to the scores.
+    """
     if query.device.type != "cpu":
-        return attend_by_products(query, keys, values)
+        return attend_by_products(query, keys, values, bias)
     found: tuple[Tensor, Tensor] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-        query, keys, values, 0.0, False, scale=1.0
+        query, keys, values, 0.0, False, attn_mask=bias, scale=1.0
     )
     return found
 
 
-def attend_by_products(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+def attend_by_products(
+    query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """The same on any device, with all scores at once."""
     scores = query @ keys.transpose(-1, -2)
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    if bias is not None:
+        scores = scores + bias
     log_sum = scores.logsumexp(dim=-1, keepdim=True)
     return scores.sub_(log_sum).exp_().to(values.dtype) @ values, log_sum.squeeze(-1)
 
 
 @dataclass(slots=True)
 class Own:
-    """Each row's own keys and values [R, H_kv, S, D] a layer, with capacity to grow; `valid_RS` marks real tokens."""
+    """Each row's own keys and values [R, H_kv, S, D] a layer, from its left edge; `valid_RS` marks real tokens.
+
+    The newest token stands at `length` in every row, or at `newest_R` where rows have come in later than others.
+    """
 
     keys: list[Tensor]
     values: list[Tensor]
     valid_RS: Tensor
     length: int = 0
+    newest_R: Tensor | None = None
 
     @classmethod
     def empty(
@@ -125,22 +165,58 @@ class Own:
             torch.zeros(rows, capacity, dtype=torch.bool, device=device),
         )
 
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows; one that is named twice becomes two."""
-        self.keys = [self._chosen(keys, rows) for keys in self.keys]
-        self.values = [self._chosen(values, rows) for values in self.values]
-        self.valid_RS = self.valid_RS[rows]
+    @classmethod
+    def gather(cls, parts: Sequence[tuple[Own, Tensor, Tensor | slice]], lengths: Sequence[int], room: int) -> Own:
+        """Rows of several stores in a new one.
 
-    def _chosen(self, stored: Tensor, rows: Tensor) -> Tensor:
-        # Zeros behind `length`: a place that another row needs is read with weight 0, and 0 times NaN is NaN.
-        chosen = stored.new_zeros(len(rows), *stored.shape[1:])
-        chosen[:, :, : self.length] = stored[rows, :, : self.length]
-        return chosen
+        Args:
+            parts: stores, which of their rows, and the places of these in the new store.
+            lengths: tokens that each of the new rows has.
+            room: tokens that a row can have.
+        """
+        length, (first, _, _) = max(lengths), parts[0]
+        keys, values = (
+            [one.new_empty(len(lengths), one.shape[1], room, one.shape[3]) for one in stored]
+            for stored in (first.keys, first.values)
+        )
+        valid_RS = first.valid_RS.new_zeros(len(lengths), room)
+        for own, rows, places in parts:
+            some = min(own.length, length)
+            for new, old in ((keys, own.keys), (values, own.values)):
+                for layer, stored in enumerate(new):
+                    stored[places, :, :some] = old[layer][rows, :, :some]
+                    # Zeros behind: a place that another row needs is read with weight 0, and 0 times NaN is NaN.
+                    stored[places, :, some:] = 0
+            valid_RS[places, :some] = own.valid_RS[rows, :some]
+        newest_R = torch.tensor(lengths, device=valid_RS.device) if min(lengths) < length else None
+        return cls(keys, values, valid_RS, length, newest_R)
+
+    def open(self, room: int) -> None:
+        """Make a place for the newest token of every row, before a forward pass; `room` of them where all are taken."""
+        if self.length == self.valid_RS.shape[1]:
+            for tensors in (self.keys, self.values):
+                tensors[:] = [torch.nn.functional.pad(one, (0, 0, 0, room)) for one in tensors]
+            self.valid_RS = torch.nn.functional.pad(self.valid_RS, (0, room))
+        if self.newest_R is None:
+            self.valid_RS[:, self.length] = True
+        else:
+            self.valid_RS.scatter_(1, self.newest_R[:, None], True)
+
+    def close(self) -> None:
+        """The newest tokens are there: the next ones stand behind them."""
+        self.length += 1
+        if self.newest_R is not None:
+            self.newest_R = self.newest_R + 1
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> None:
-        """Put the keys and values of the newest token at `length` (which the caller moves once per forward)."""
-        self.keys[layer][:, :, self.length] = keys[:, :, 0]
-        self.values[layer][:, :, self.length] = values[:, :, 0]
+        """Put the keys and values of the newest token in its place, in every layer of a forward pass."""
+        if self.newest_R is None:
+            self.keys[layer][:, :, self.length] = keys[:, :, 0]
+            self.values[layer][:, :, self.length] = values[:, :, 0]
+            return
+        row_R = torch.arange(len(keys), device=keys.device)
+        self.keys[layer][row_R, :, self.newest_R] = keys[:, :, 0]
+        self.values[layer][row_R, :, self.newest_R] = values[:, :, 0]
 
     def hidden(self) -> Tensor:
         """What each row must not see [R, 1, S], up to the newest token."""
@@ -188,17 +264,14 @@ class Branches:
         if self.stems is None:
             mixed = self.tail.mix(layer, torch.softmax(scores, dim=-1).to(values.dtype))
         else:
-            shared, log_shared = self.stems.attend(layer, grouped)
-            log_sum = torch.logaddexp(scores.logsumexp(dim=-1), log_shared)
+            segments = self.stems.attend(layer, grouped)
+            log_sum = scores.logsumexp(dim=-1)
+            for _, log_shared in segments:
+                log_sum = torch.logaddexp(log_sum, log_shared)
             mixed = self.tail.mix(layer, scores.sub_(log_sum[..., None]).exp_().to(values.dtype))
-            mixed += shared * (log_shared - log_sum).exp_()[..., None]
+            for shared, log_shared in segments:
+                mixed += shared * (log_shared - log_sum).exp_()[..., None]
         return mixed.view(rows, heads, width, dim).transpose(1, 2)
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, everywhere; one that is named twice becomes two."""
-        self.tail.keep(rows)
-        if self.stems is not None:
-            self.stems.keep(rows)
 
 
 @dataclass(slots=True)

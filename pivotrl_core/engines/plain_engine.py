@@ -8,7 +8,7 @@ that both engines give a model that both can sample the same samples, but for ne
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor
 
 from pivotrl_core.engines.adapters import inner_model, merged_adapters
-from pivotrl_core.engines.protocol import Request, Sample, SamplingConfig
+from pivotrl_core.engines.decoding import Row, new_row
+from pivotrl_core.engines.protocol import More, Request, Sample, SamplingConfig, TokenCount
 from pivotrl_core.engines.sharing import logits_obstacle, sharing_obstacle
-from pivotrl_core.engines.transformers_engine import CODE, Row, TransformersEngine, new_row
+from pivotrl_core.engines.transformers_engine import CODE, TransformersEngine
 from pivotrl_core.lanes import ONE_LANE, Lanes
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class PlainEngine(TransformersEngine):
 
     code = (*CODE, Path(__file__))
 
-    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 512, lanes: Lanes = ONE_LANE) -> None:
+    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 2048, lanes: Lanes = ONE_LANE) -> None:
         super().__init__(model, stop_ids, max_rows, Lanes(lanes.parts, 1))
 
     def fit(self) -> None:
@@ -62,23 +63,26 @@ class PlainEngine(TransformersEngine):
         """A session whose conversations all begin with the ids of `opening`."""
         return PlainSession(self, opening)
 
-    def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[list[Tensor], list[Tensor]]:
-        """Nothing is computed beforehand."""
-        del prompts
-        return [], []
-
-    def _decode_wave(
-        self, chunk: list[tuple[int, list[int]]], requests: Sequence[Request], seeds: Mapping[int, Sequence[int]],
-        sampling: SamplingConfig, computed: tuple[list[Tensor], list[Tensor]],
-    ) -> Iterator[tuple[int, Row]]:  # fmt: skip
-        """One continuation for each seed: those of one state in a batch, which so needs no padding."""
-        del computed
-        for _, members in chunk:
-            for member in members:
-                rows = [new_row(seed, sampling) for seed in seeds[member]]
-                for start in range(0, len(rows), self.max_rows):
-                    self._generate(requests[member].prompt_ids, rows[start : start + self.max_rows], sampling)
-                yield from ((member, row) for row in rows)
+    def _lane(
+        self, requests: Sequence[Request], sampling: SamplingConfig, first: Sequence[int], more: More | None,
+        chunk: list[tuple[int, list[int]]],
+    ) -> tuple[dict[int, list[Sample]], TokenCount]:  # fmt: skip
+        """The samples of one chunk, state by state, in waves: those of one state in a batch, which needs no padding."""
+        engine = self.beside()
+        found: dict[int, list[Sample]] = {}
+        with engine.sampling():
+            for at in (member for _, members in chunk for member in members):
+                rows = [new_row(seed, sampling) for seed in requests[at].seeds]
+                count, wanted = 0, first[at]
+                while wanted and count < len(rows):
+                    wave = rows[count : count + wanted]
+                    for start in range(0, len(wave), self.max_rows):
+                        engine._generate(requests[at].prompt_ids, wave[start : start + self.max_rows], sampling)
+                    count += len(wave)
+                    ask = more is not None and count < len(rows)
+                    wanted = more(at, [row.sample() for row in rows[:count]]) if more is not None and ask else 0
+                found[at] = [row.sample() for row in rows[:count]]
+        return found, engine.count
 
     def _generate(self, prompt: Sequence[int], rows: Sequence[Row], sampling: SamplingConfig) -> None:
         ids_RT = self.tensor([list(prompt)]).expand(len(rows), -1)

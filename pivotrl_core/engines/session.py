@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pivotrl_core.engines.branches import Branches, Stems
+from pivotrl_core.engines.decoding import Row, new_row
 from pivotrl_core.engines.histories import Histories, runs_by_length
 from pivotrl_core.engines.protocol import Sample, SamplingConfig
-from pivotrl_core.engines.transformers_engine import Row, TransformersEngine, batches_by_length, new_row
+from pivotrl_core.engines.transformers_engine import TransformersEngine, batches_by_length
 
 WAITING_SHARE = 8  # new texts are read once a seat in so many waits
 SEAT_COST = 200  # what a row costs in a decoding step, in tokens of history
@@ -49,7 +50,8 @@ class EpisodeSession:
         self.seats: list[_Conversation | None] = []  # by row of the histories; None: whoever sat there has left
         self.histories = Histories(engine.own(0, 0))
         with engine.sampling():
-            self.stem = engine.prefill([tuple(opening)])
+            stems = engine.prefill([tuple(opening)])
+        self.stem = stems.lead or (stems.keys, stems.values)
 
     def say(self, name: int, ids: Sequence[int], sampling: SamplingConfig, seed: int) -> None:
         """Put ids (at least one) behind conversation `name`, new or known, and let its next turn be sampled."""
@@ -138,10 +140,12 @@ class EpisodeSession:
         last = [self._one(row).context[-1] if row in turns else 0 for row in range(len(self.seats))]
         positions = [self.opening + length for length in self.histories.lengths]
         tensor, seats = self.engine.tensor, len(self.seats)
-        stems = Stems(*self.stem, tensor([0] * seats), tensor([self.opening] * seats))
+        stems = Stems(*self.stem)
+        stems.seat([0] * seats, [self.opening] * seats, self.engine.many)
         branches = Branches(self.histories.writing(), stems)
         hidden = self.engine.forward(branches, tensor(last)[:, None], tensor(positions)[:, None])[:, -1]
         self.engine.choose(list(turns.values()), range(len(turns)), hidden[tensor(list(turns))])
+        self.engine.count.generated += len(turns)
         finished = []
         for row, turn in turns.items():
             self._keep(row, 1)

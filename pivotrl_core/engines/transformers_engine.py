@@ -8,26 +8,25 @@ same machine with the same number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 import torch
 import transformers
 from torch import Tensor
 
 from pivotrl_core import attention, lanes, seeding
 from pivotrl_core.engines.adapters import inner_model, merged_adapters
-from pivotrl_core.engines.branches import Attending, Branches, Own, Stems, StemWriter, branch_attention
+from pivotrl_core.engines.branches import Attending, Own, Stems, StemWriter, branch_attention
+from pivotrl_core.engines.decoding import Decoder, Row, Writing, new_row
 from pivotrl_core.engines.model import context_tokens
+from pivotrl_core.engines.packing import packed_weights
 from pivotrl_core.engines.protocol import (
     ChatSession,
-    FinishReason,
     More,
     Request,
     Sample,
@@ -39,31 +38,24 @@ from pivotrl_core.engines.sharing import backbone, check_shared, key_shape
 from pivotrl_core.engines.stems import common_prefix, plan_stems
 from pivotrl_core.files import code_digest
 from pivotrl_core.lanes import ONE_LANE, Lanes
-from pivotrl_core.seeding import generator
 from pivotrl_core.types import content_id
 
-OWN_CODE = ("transformers_engine", "branches", "adapters", "model", "protocol", "sharing", "stems")
+OWN_CODE = (
+    "transformers_engine",
+    "branches",
+    "adapters",
+    "decoding",
+    "model",
+    "packing",
+    "protocol",
+    "sharing",
+    "stems",
+)
 CODE = (
     *(Path(__file__).with_name(f"{name}.py") for name in OWN_CODE),
     *(Path(str(one.__file__)) for one in (attention, lanes, seeding)),
 )
 CACHED = 2**19  # numbers of a block of logits: 2 MiB in fp32, about what a CPU's core keeps at hand
-COMPACT_BELOW = 0.75  # share of live lines under which finished ones are taken out of the batch
-
-
-@dataclass(slots=True)
-class Row:
-    """One continuation being written. `uniforms` are its own random numbers, one a token."""
-
-    uniforms: np.ndarray[Any, np.dtype[np.float64]]
-    temperature: float
-    ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    done: bool = False
-
-    def sample(self) -> Sample:
-        """The finished continuation."""
-        return Sample(tuple(self.ids), tuple(self.logprobs), FinishReason.STOP if self.done else FinishReason.LENGTH)
 
 
 class TransformersEngine:
@@ -78,7 +70,7 @@ class TransformersEngine:
 
     code: tuple[Path, ...] = CODE  # what decides on samples
 
-    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 512, lanes: Lanes = ONE_LANE) -> None:
+    def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 2048, lanes: Lanes = ONE_LANE) -> None:
         self.model = inner_model(model)
         self.stop_ids = frozenset(stop_ids)
         self.max_rows = max_rows
@@ -97,6 +89,7 @@ class TransformersEngine:
         """
         check_shared(self.model)
         self.layers, self.heads, self.dim = key_shape(self.model.config)
+        self.many = self.model.config.num_attention_heads // self.heads  # heads of queries to a head of keys
 
     def sample(
         self, requests: Sequence[Request], sampling: SamplingConfig, more: More | None = None
@@ -110,7 +103,8 @@ class TransformersEngine:
         check_room(self.context_tokens, longest, sampling.max_tokens)
         results: list[list[Sample]] = [[] for _ in requests]
         first = [len(request.seeds) if more is None else more(at, ()) for at, request in enumerate(requests)]
-        # By all seeds, though fewer may be asked for: a later wave may be the larger one.
+        first = [min(count, len(request.seeds)) for count, request in zip(first, requests, strict=True)]
+        # By all seeds, however few are asked for: so states are computed in the same batches, to the bit.
         chunks = list(_chunks(plan_stems(requests), requests, self.max_rows, self.lanes.parts))
         with self.sampling():
             for found, count in self.lanes.map(partial(self._lane, requests, sampling, first, more), chunks):
@@ -123,24 +117,23 @@ class TransformersEngine:
         self, requests: Sequence[Request], sampling: SamplingConfig, first: Sequence[int], more: More | None,
         chunk: list[tuple[int, list[int]]],
     ) -> tuple[dict[int, list[Sample]], TokenCount]:  # fmt: skip
-        """One chunk in waves: its states are computed once, and each wave continues those that ask for more."""
+        """The samples of one chunk, whose states are computed once."""
         engine = self.beside()
-        members = [member for _, stem in chunk for member in stem]
-        found: dict[int, list[Sample]] = {member: [] for member in members}
-        wanted = {member: first[member] for member in members}
-        if not any(wanted.values()):
-            return found, engine.count
-        with engine.sampling():
-            computed = engine.prefill([requests[longest].prompt_ids[:-1] for longest, _ in chunk])
-            while any(wanted.values()):
-                seeds = {at: requests[at].seeds[len(found[at]) :][: wanted.get(at, 0)] for at in members}
-                for owner, row in engine._decode_wave(chunk, requests, seeds, sampling, computed):
-                    found[owner].append(row.sample())
-                going = [at for at in members if seeds[at] and len(found[at]) < len(requests[at].seeds)]
-                wanted = {at: more(at, found[at]) for at in going} if more else {}
-        return found, engine.count
+        states: dict[int, Writing] = {}
+        for stem, (_, members) in enumerate(chunk):
+            for at in members:
+                *before, last = requests[at].prompt_ids
+                rows = [new_row(seed, sampling) for seed in requests[at].seeds]
+                asks = None if more is None else partial(more, at)
+                states[at] = Writing(stem, len(before), last, rows, first[at], asks)
+        if any(not state.over for state in states.values()):
+            with engine.sampling():
+                shortest = min(state.visible for state in states.values())
+                stems = engine.prefill([requests[longest].prompt_ids[:-1] for longest, _ in chunk], shortest)
+                Decoder(engine, list(states.values()), stems).write()
+        return {at: state.samples() for at, state in states.items()}, engine.count
 
-    def beside(self) -> TransformersEngine:
+    def beside(self) -> Self:
         """This engine for one lane, inside this one's `sampling()`: the same model, one lane, a count of its own."""
         engine = copy(self)
         engine.count = TokenCount()
@@ -156,36 +149,11 @@ class TransformersEngine:
     @contextmanager
     def sampling(self) -> Iterator[None]:
         """How the model computes while this engine samples: through branches, without gradient, adapters merged."""
-        with merged_adapters(self.model), torch.inference_mode(), branch_attention(self.model):
+        with (
+            merged_adapters(self.model), torch.inference_mode(), packed_weights(self.model),
+            branch_attention(self.model),
+        ):  # fmt: skip
             yield
-
-    def _decode_wave(
-        self, chunk: list[tuple[int, list[int]]], requests: Sequence[Request], seeds: Mapping[int, Sequence[int]],
-        sampling: SamplingConfig, computed: tuple[list[Tensor], list[Tensor]],
-    ) -> Iterator[tuple[int, Row]]:  # fmt: skip
-        """One continuation for each seed, with the request it belongs to; the states' keys and values are given."""
-        rows: list[Row] = []
-        owners: list[int] = []
-        lines: list[int] = []
-        stems: list[int] = []
-        visible: list[int] = []
-        last: list[list[int]] = []
-        for stem, (_, members) in enumerate(chunk):
-            for member in members:
-                own = seeds[member]
-                if not own:
-                    continue
-                lines += [len(last)] * len(own)
-                owners += [member] * len(own)
-                rows += [new_row(seed, sampling) for seed in own]
-                stems.append(stem)
-                visible.append(len(requests[member].prompt_ids) - 1)
-                last.append([requests[member].prompt_ids[-1]])
-        visible_N = self.tensor(visible)
-        tail = self.own(len(last), sampling.max_tokens)
-        branches = Branches(tail, Stems(*computed, self.tensor(stems), visible_N))
-        self.decode(branches, rows, lines, self.tensor(last), visible_N, sampling.max_tokens)
-        return zip(owners, rows, strict=True)
 
     def tensor(self, numbers: Any) -> Tensor:
         """Whole numbers as a tensor on the model's device."""
@@ -195,9 +163,10 @@ class TransformersEngine:
         """Empty per-row storage that fits the model."""
         return Own.empty(rows, capacity, self.layers, self.heads, self.dim, self.model.dtype, self.model.device)
 
-    def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[list[Tensor], list[Tensor]]:
-        """Keys and values [J, H_kv, T, D] a layer of the prompts; their common prefix is computed once."""
+    def prefill(self, prompts: Sequence[Sequence[int]], shortest: int | None = None) -> Stems:
+        """Keys and values of the prompts; what all begin with (up to `shortest` tokens) is computed and stored once."""
         lead = common_prefix(prompts)
+        lead = lead if shortest is None else min(lead, shortest)
         prefix = None
         if lead:
             writer = StemWriter()
@@ -205,31 +174,19 @@ class TransformersEngine:
             prefix = (writer.keys, writer.values)
         rests = [list(p[lead:]) for p in prompts]
         self.count.prefilled += lead + sum(map(len, rests))
-        width = max(map(len, rests))
-        if width == 0:
-            count = len(prompts)
-            if prefix is None:  # every prompt is one token, which opens the continuation
-                empty = self.own(count, 0)
-                return empty.keys, empty.values
-            return [k.expand(count, -1, -1, -1) for k in prefix[0]], [v.expand(count, -1, -1, -1) for v in prefix[1]]
-        shape = (len(prompts), self.heads, lead + width, self.dim)
-        keys = [torch.zeros(shape, dtype=self.model.dtype, device=self.model.device) for _ in range(self.layers)]
-        values = [torch.zeros_like(one) for one in keys]
+        stored = self.own(len(prompts), max(map(len, rests)))
         for rows in batches_by_length([len(rest) for rest in rests]):
             wide = max(len(rests[row]) for row in rows)
-            if wide == 0 and prefix is None:
+            if wide == 0:
                 continue
             writer = StemWriter(prefix)
             ids = self.tensor([rests[row] + [0] * (wide - len(rests[row])) for row in rows])
-            if wide:
-                self.forward(writer, ids, self.tensor(range(lead, lead + wide)).expand(len(rows), -1))
-            written = (writer.keys, writer.values) if wide else prefix
-            assert written is not None
+            self.forward(writer, ids, self.tensor(range(lead, lead + wide)).expand(len(rows), -1))
             index = self.tensor(rows)
-            for store, new in ((keys, written[0]), (values, written[1])):
+            for store, new in ((stored.keys, writer.keys), (stored.values, writer.values)):
                 for layer in range(self.layers):
-                    store[layer][index, :, : lead + wide] = new[layer]
-        return keys, values
+                    store[layer][index, :, :wide] = new[layer][:, :, lead:]
+        return Stems(stored.keys, stored.values, prefix)
 
     def forward(self, branches: Attending, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
         """Hidden states [R, w, hidden] before the output head."""
@@ -238,55 +195,6 @@ class TransformersEngine:
         )
         hidden: Tensor = output.last_hidden_state
         return hidden
-
-    def decode(
-        self,
-        branches: Branches,
-        rows: Sequence[Row],
-        lines: Sequence[int],
-        ids_N1: Tensor,
-        positions_N: Tensor,
-        max_tokens: int,
-    ) -> None:
-        """Write all rows to their end.
-
-        A line of the batch is what has been written so far, and serves all rows that have written the same: samples of
-        one state begin as one line, and part where they differ.
-
-        Args:
-            branches: what the lines see.
-            rows: continuations to write.
-            lines: of each row, its line.
-            ids_N1: of each line, the last token before the continuation.
-            positions_N: of each line, that token's position.
-            max_tokens: of a continuation.
-        """
-        line_of = list(lines)
-        self.count.turns += len(rows)
-        for _ in range(max_tokens):
-            branches.tail.valid_RS[:, branches.tail.length] = True
-            hidden = self.forward(branches, ids_N1, positions_N[:, None])
-            branches.tail.length += 1
-            going = [at for at, row in enumerate(rows) if not row.done]
-            self.choose([rows[at] for at in going], [line_of[at] for at in going], hidden[:, -1])
-            # The lines that go on: (the line they come from, the token they add), in a fixed order.
-            going = [at for at in going if not rows[at].done]
-            parted = sorted({(line_of[at], rows[at].ids[-1]) for at in going})
-            if not parted:
-                return
-            parents = [parent for parent, _ in parted]
-            count = len(positions_N)
-            if len(set(parents)) == len(parents) and len(parents) >= COMPACT_BELOW * count:
-                # None parts and few have ended: those stay, unread, because leaving costs a copy of what they know.
-                ids_N1[self.tensor(parents), 0] = self.tensor([token for _, token in parted])
-            else:
-                keep = self.tensor(parents)
-                branches.keep(keep)
-                ids_N1, positions_N = self.tensor([[token] for _, token in parted]), positions_N[keep]
-                new = {pair: line for line, pair in enumerate(parted)}
-                for at in going:
-                    line_of[at] = new[line_of[at], rows[at].ids[-1]]
-            positions_N = positions_N + 1
 
     def choose(self, rows: Sequence[Row], lines: Sequence[int], hidden_NH: Tensor) -> None:
         """Sample each row's next id from its line, by inverse transform with the row's own random number; record it."""
@@ -304,7 +212,6 @@ class TransformersEngine:
             if members:
                 inside = [lines[at] - start for at in members]
                 self._choose([rows[at] for at in members], inside, block_BV, temperatures[start : start + step])
-        self.count.generated += len(rows)
 
     def _choose(self, rows: Sequence[Row], lines: Sequence[int], logits_BV: Tensor, temperatures: list[float]) -> None:
         logits_BV = logits_BV.float()
@@ -328,11 +235,6 @@ class TransformersEngine:
             row.ids.append(token)
             row.logprobs.append(logprob)
             row.done = token in self.stop_ids
-
-
-def new_row(seed: int, sampling: SamplingConfig) -> Row:
-    """A row with its own random numbers, whatever batch it lands in."""
-    return Row(generator("engine", seed).random(sampling.max_tokens), sampling.temperature)
 
 
 def inverse_transform(logprobs_NV: Tensor, uniform_R: Tensor, line_R: Tensor, block: int = 256) -> Tensor:

@@ -73,22 +73,22 @@ class _ByKernel(torch.autograd.Function):
     """The same on a CPU, by the kernels of scaled_dot_product_attention themselves.
 
     Autograd would keep every tile's copy of its keys and values, in fp32: most of what a row needs. Here queries, keys
-    and values are kept once, as they came, and the backward pass copies them again.
+    and values are kept once, as they came, and the backward pass copies them again. The forward pass stays in their
+    dtype: in bf16 its kernel sums in fp32 too, and takes less than half the time.
     """
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, keys: Tensor, values: Tensor, tree: TreeAttention, scale: float) -> Tensor:
-        wide = [one.to(tree.compute_dtype) for one in (query, keys, values)]
         forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         parts = [
-            forward(*_tile_inputs(tile, *wide), 0.0, tile.causal, attn_mask=bias, scale=scale)
+            forward(*_tile_inputs(tile, query, keys, values), 0.0, tile.causal, attn_mask=bias, scale=scale)
             for tile, bias in zip(tree.tiles, tree.biases, strict=True)
         ]
         output = torch.cat([part[0].transpose(1, 2) for part in parts], dim=1)
         logsumexp = torch.cat([part[1] for part in parts], dim=2)
         ctx.save_for_backward(query, keys, values, output, logsumexp)
         ctx.tree, ctx.scale = tree, scale
-        return output.to(query.dtype)
+        return output
 
     @staticmethod
     @once_differentiable
@@ -96,7 +96,7 @@ class _ByKernel(torch.autograd.Function):
         query, keys, values, output, logsumexp = ctx.saved_tensors
         tree: TreeAttention = ctx.tree
         wide = [one.to(tree.compute_dtype) for one in (query, keys, values)]
-        output, grad = output.transpose(1, 2), grads[0].to(tree.compute_dtype).transpose(1, 2)
+        output, grad = (one.to(tree.compute_dtype).transpose(1, 2) for one in (output, grads[0]))
         found = [torch.empty_like(wide[0]), torch.zeros_like(wide[1]), torch.zeros_like(wide[2])]
         backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
         for tile, bias in zip(tree.tiles, tree.biases, strict=True):

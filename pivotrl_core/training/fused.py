@@ -1,20 +1,21 @@
-"""RMSNorm and SwiGLU with their gradients written out: less memory kept for the backward pass, and fewer passes.
+"""RMSNorm, SwiGLU and LoRA with gradients written out: less memory kept for the backward pass, and fewer passes.
 
 Autograd keeps every intermediate of these (two copies of a norm's input, the activation beside the gate) and walks
 through memory once for each. Here the backward pass computes them again, in blocks of rows that stay in the cache. The
-forward pass is that of transformers to the bit; the gradient is its gradient, with sums in fp32.
+forward pass of norms and gates is that of transformers to the bit; the gradient is its gradient, with sums in fp32.
+Around an adapter PEFT scales and adds arrays as wide as the layer, both ways; here that is part of a product.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import silu
+from torch.nn.functional import linear, silu
 
 BLOCK = 2**17  # numbers of a block on a CPU: half a MiB in fp32
 LARGE_BLOCK = 2**26  # elsewhere, where every block is some launches of a kernel: what 256 MiB hold in fp32
@@ -35,6 +36,33 @@ def fuse_layers(model: Any) -> int:
             continue
         fused += 1
     return fused
+
+
+def fuse_adapters(model: Any) -> int:
+    """The same for linear layers with one plain LoRA adapter, where gradients are kept; returns how many there are."""
+    layers = [module for module in model.modules() if _has_plain_adapter(module)]
+    for layer in layers:
+        layer.forward = partial(_adapted, layer, layer.forward)
+    return len(layers)
+
+
+def _has_plain_adapter(module: Any) -> bool:
+    names = getattr(module, "active_adapters", None)
+    if not hasattr(module, "lora_A") or names is None or len(names) != 1 or module.use_dora.get(names[0]):
+        return False
+    whole = type(module.base_layer) is torch.nn.Linear and module.lora_B[names[0]].bias is None
+    return whole and type(module.lora_dropout[names[0]]) is torch.nn.Identity
+
+
+def _adapted(module: Any, unfused: Callable[[Tensor], Tensor], hidden: Tensor) -> Tensor:
+    # Without gradients nothing is gained, and sampling and the reference policy have ways of their own.
+    if module.disable_adapters or module.merged or not torch.is_grad_enabled():
+        return unfused(hidden)
+    (name,) = module.active_adapters
+    down, up = module.lora_A[name].weight, module.lora_B[name].weight
+    base = module.base_layer
+    adapted: Tensor = LoRALinear.apply(hidden, base.weight, base.bias, down, up, module.scaling[name])  # type: ignore[no-untyped-call]
+    return adapted
 
 
 def _norm(module: Any, hidden: Tensor) -> Tensor:
@@ -107,6 +135,34 @@ class SwiGLU(torch.autograd.Function):
             torch.mul(grad_ND[part], silu(gate_ND[part]), out=grad_up_ND[part])
             grad_gate_ND[part] = torch.ops.aten.silu_backward(grad_ND[part] * up_ND[part], gate_ND[part])
         return grad_gate, grad_up
+
+
+class LoRALinear(torch.autograd.Function):
+    """y = x W^T + b + s (x A^T) B^T, with a frozen W and b."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight_OI: Tensor, bias_O: Tensor | None, down_RI: Tensor, up_OR: Tensor, scale: float
+    ) -> Tensor:
+        x_NI = x.reshape(-1, x.shape[-1])
+        inner_NR = x_NI @ down_RI.T
+        output_NO = linear(x_NI, weight_OI, bias_O).addmm_(inner_NR, up_OR.T, alpha=scale)
+        ctx.save_for_backward(x, inner_NR, weight_OI, down_RI, up_OR)
+        ctx.scale = scale
+        return output_NO.view(*x.shape[:-1], -1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, None, None, Tensor, Tensor, None]:
+        """With g the gradient of y and h = s g B: that of x is g W + h A, that of A is h^T x, of B s g^T (x A^T)."""
+        x, inner_NR, weight_OI, down_RI, up_OR = ctx.saved_tensors
+        grad_NO = grads[0].reshape(-1, weight_OI.shape[0])
+        inner_grad_NR = (grad_NO @ up_OR).mul_(ctx.scale)
+        grad_x = None
+        if ctx.needs_input_grad[0]:
+            grad_x = (grad_NO @ weight_OI).addmm_(inner_grad_NR, down_RI).view(x.shape)
+        grad_up_OR = (grad_NO.T @ inner_NR).mul_(ctx.scale)
+        return grad_x, None, None, inner_grad_NR.T @ x.reshape(-1, x.shape[-1]), grad_up_OR, None
 
 
 def _blocks(rows_ND: Tensor) -> Iterator[slice]:

@@ -22,7 +22,7 @@ from pivotrl_core.engines.sharing import check_logits, choose_layout, head_weigh
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.grpo.layouts import Row
 from pivotrl_core.lanes import Lanes
-from pivotrl_core.training.fused import fuse_layers
+from pivotrl_core.training.fused import fuse_adapters, fuse_layers
 from pivotrl_core.training.ranks import ONE_RANK, Ranks
 from pivotrl_core.training.recomputing import recompute_layers
 from pivotrl_core.training.saving import save_adapter, save_model
@@ -63,6 +63,7 @@ class TrainablePolicy:
         torch.manual_seed(seed)
         if isinstance(parameters, LoRA):
             self._attach(parameters, start if has_adapter else None)
+            fuse_adapters(self.model)
         else:
             self._unfreeze(start if has_adapter else None)
         if compute.activation_checkpointing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from pivotrl_core.bench import training
+from pivotrl_core.bench.conversations import desk_candidates
 from pivotrl_core.bench.curtailing import GRID, CurtailBench, curtailed, decisions, real_streams, simulate
 from pivotrl_core.bench.desk_profile import Clock
 from pivotrl_core.bench.iterating import IterateBench
@@ -24,6 +26,7 @@ from pivotrl_core.bench.trl_step import TrlSetting, TrlStep, missing_trl
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.vllm_server import PYTHON_VARIABLE
 from pivotrl_core.errors import MeasurementError
+from pivotrl_core.pivots.profile_record import write_candidates
 from pivotrl_core.pivots.profiling import Rollout, write_rollouts
 from pivotrl_core.types import Verdict
 from tests.tiny_models import COMPUTE
@@ -158,11 +161,17 @@ def test_curtail_changes_no_decision(tiny_llama: Path, tmp_path: Path) -> None:
     write_rollouts(tmp_path / "rollouts.parquet", rollouts)
     assert real_streams(tmp_path / "rollouts.parquet") == streams
     sizes = {"samples": 8, "max_tokens": 3, "simulated": 200, "candidates": 3, "rounds": 1}
-    told = list(CurtailBench(**given(tiny_llama), **sizes, rollouts=tmp_path / "rollouts.parquet").run())
+    shutil.copytree(tiny_llama, tmp_path / "models/base")
+    write_candidates(tmp_path / "data/candidates/candidates.parquet", desk_candidates(5))
+    real = {"rollouts": tmp_path / "rollouts.parquet", "checkout": tmp_path, "real": 4}
+    told = list(CurtailBench(**given(tiny_llama), **sizes, **real).run())
     decided = {"changed_decisions", "saved_share"}
-    assert keys(told) == [*[("full-k", decided)] * 12, ("full-k", RATIOS | decided)]
+    assert keys(told) == [*[("full-k", decided)] * 12, *[("full-k", RATIOS | decided)] * 2]
+    assert [(one.setting["count"], one.setting["model"]) for one in told[-2:]] == [(3, "tiny"), (4, "the base policy")]
+    empty = CurtailBench(**given(tiny_llama), checkout=tmp_path / "data")
+    assert "has no candidates or no base policy" in empty._timed_on(tmp_path / "data").skipped
     exact, staged = ([one for one in told if ("error" in one.setting) == is_staged] for is_staged in (False, True))
-    assert [one.changed_decisions for one in exact] == [0] * 5
+    assert [one.changed_decisions for one in exact] == [0] * 6
     assert [one.setting["error"] for one in staged] == [0.01, 0.05, 0.1, 0.2] * 2
     assert all((one.changed_decisions or 0) <= one.setting["error"] * one.setting["count"] for one in staged)
     assert told[0].saved_share is not None

@@ -55,6 +55,20 @@ def ids_of(results: list[list[Sample]]) -> list[list[tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("prompts", [PROMPTS[1:4], [*PROMPTS[1:4], STEM[:3]], PROMPTS[:1] * 2], ids=len)
+def test_what_all_states_begin_with_is_attended_to_once_and_alike(kind: str, prompts: list[tuple[int, ...]]) -> None:
+    """The lead ends before the shortest state does, which may be the lead itself."""
+    model = tiny_model(kind)
+    engine = TransformersEngine(model, [EOS])
+    for prompt, samples in zip(prompts, engine.sample(requests(prompts, 3), SamplingConfig(0.8, 10)), strict=True):
+        for sample in samples:
+            assert_logprobs(model, prompt, sample, 0.8)
+    longest = [one for one in set(prompts) if not any(one == other[: len(one)] != other for other in prompts)]
+    lead = min(map(len, prompts)) - 1
+    assert engine.count.prefilled == lead + sum(len(one) - 1 - lead for one in longest)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_greedy_turns_equal_those_of_transformers(kind: str) -> None:
     model = tiny_model(kind)
     model.generation_config.pad_token_id = 0

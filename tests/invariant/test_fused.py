@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 from torch import Tensor
 
 from pivotrl_core.training import fused
-from pivotrl_core.training.fused import RMSNorm, SwiGLU, fuse_layers
+from pivotrl_core.training.fused import LoRALinear, RMSNorm, SwiGLU, fuse_adapters, fuse_layers
 from tests.tiny_models import LAYERS, tiny_model
 
 pytestmark = pytest.mark.usefixtures("deterministic")
@@ -91,3 +92,52 @@ def test_layers_of_other_kinds_stay_as_they_are() -> None:
 
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), GemmaRMSNorm())
     assert fuse_layers(model) == 0
+
+
+def adapted(kind: str, dtype: torch.dtype, fuse: bool) -> Any:
+    """A tiny model with an adapter of random factors beside every linear layer."""
+    torch.manual_seed(3)
+    settings = LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", lora_dropout=0.0, init_lora_weights=False)
+    model = get_peft_model(tiny_model(kind), settings, autocast_adapter_dtype=False).to(dtype)
+    assert not fuse or fuse_adapters(model) == sum(name.endswith("lora_A") for name, _ in model.named_modules())
+    return model
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen3"])
+def test_fused_adapters_are_those_of_peft(kind: str) -> None:
+    plain, fused_model = (adapted(kind, torch.float32, fuse) for fuse in (False, True))
+    expected_states, expected = states_and_gradients(plain.get_base_model())
+    states, gradients = states_and_gradients(fused_model.get_base_model())
+    torch.testing.assert_close(states, expected_states, rtol=1e-5, atol=1e-5)
+    assert gradients.keys() == expected.keys()
+    assert all("lora" in name for name in gradients)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
+    # Without gradients, and without the adapter, it is PEFT's computation, to the bit.
+    for model in (plain, fused_model):
+        model.eval()
+    with torch.no_grad():
+        assert torch.equal(*(model(IDS).logits for model in (plain, fused_model)))
+    with plain.disable_adapter(), fused_model.disable_adapter():
+        assert torch.equal(*(model(IDS).logits for model in (plain, fused_model)))
+
+
+def test_in_half_precision_gradients_of_factors_are_as_near_to_full_ones() -> None:
+    sides = [
+        states_and_gradients(adapted("llama", dtype, fuse).get_base_model())[1]
+        for dtype, fuse in ((torch.float32, False), (torch.bfloat16, False), (torch.bfloat16, True))
+    ]
+    exact = sides[0]
+    usual, error = (sum(float((side[n] - exact[n]).abs().sum()) for n in exact) for side in sides[1:])
+    assert error < 1.05 * usual
+
+
+def test_gradients_of_an_adapted_layer_equal_finite_differences() -> None:
+    draw = torch.Generator().manual_seed(4)
+    x, weight, bias, down, up = (
+        torch.randn(size, dtype=torch.float64, generator=draw) for size in ((2, 3, 5), (6, 5), (6,), (2, 5), (6, 2))
+    )
+    for tensor in (x, down, up):
+        tensor.requires_grad_()
+    for own_bias in (bias, None):
+        assert torch.autograd.gradcheck(LoRALinear.apply, (x, weight, own_bias, down, up, 1.7))

@@ -1,0 +1,229 @@
+"""Writing continuations: what is computed at each step, and which rows it serves.
+
+A *line* of the batch is what has been written so far behind one state, and serves all rows that have written the same:
+samples of one state begin as one line, and part where they differ. A row's random numbers are its own, so that rows
+which nobody has asked for yet can go along on lines that are computed anyway. Where such a row leaves them, its line is
+put aside with its keys and values, and goes on from there once the row is asked for. So what is computed for some
+samples of a state is computed once, however few of them are asked for at a time.
+
+A request's next rows begin as soon as the ones before them have ended, in whatever step that is; where the batch has
+become small, rows that may be asked for next are written ahead of it, as another step costs more than another line. All
+of this depends on the samples alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from pivotrl_core.engines.branches import Branches, Own, Stems
+from pivotrl_core.engines.protocol import FinishReason, Sample, SamplingConfig
+from pivotrl_core.seeding import generator
+
+if TYPE_CHECKING:
+    from pivotrl_core.engines.transformers_engine import TransformersEngine
+
+COMPACT_BELOW = 0.75  # share of live lines under which finished ones are taken out of the batch
+ROOM = 8  # tokens by which lines are given room
+AHEAD_BELOW = 128  # rows that are written at once, under which others are written ahead of being asked for
+
+
+@dataclass(slots=True)
+class Row:
+    """One continuation being written. `uniforms` are its own random numbers, one a token."""
+
+    uniforms: np.ndarray[Any, np.dtype[np.float64]]
+    temperature: float
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    done: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will be written."""
+        return self.done or len(self.ids) == len(self.uniforms)
+
+    def sample(self) -> Sample:
+        """The finished continuation."""
+        return Sample(tuple(self.ids), tuple(self.logprobs), FinishReason.STOP if self.done else FinishReason.LENGTH)
+
+
+def new_row(seed: int, sampling: SamplingConfig) -> Row:
+    """A row with its own random numbers, whatever batch it lands in."""
+    return Row(generator("engine", seed).random(sampling.max_tokens), sampling.temperature)
+
+
+@dataclass(slots=True)
+class Writing:
+    """The continuations of one state.
+
+    Attributes:
+        stem: whose keys and values hold the state, and `visible`, how many of its tokens are the state's, but for
+            `last`, the state's last id, which opens the continuation.
+        rows: all that may be asked for, in order: the first `asked` are, and the first `begun` are written.
+        more: how many more rows to ask for, given the samples of all that were; None: all are asked for from the start.
+    """
+
+    stem: int
+    visible: int
+    last: int
+    rows: list[Row]
+    asked: int
+    more: Callable[[Sequence[Sample]], int] | None
+    begun: int = field(init=False)
+    over: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begun, self.over = self.asked, self.asked == 0
+
+    def ask(self) -> None:
+        """Ask for more rows as long as all that were asked for have ended."""
+        while not self.over and all(row.ended for row in self.rows[: self.asked]):
+            own = self.samples() if self.more and self.asked < len(self.rows) else []
+            more = self.more(own) if self.more and own else 0
+            self.over = more <= 0
+            self.asked = min(self.asked + max(more, 0), len(self.rows))
+        self.begun = max(self.begun, self.asked)
+
+    def samples(self) -> list[Sample]:
+        """Of the rows that were asked for."""
+        return [row.sample() for row in self.rows[: self.asked]]
+
+    @property
+    def unfinished(self) -> int:
+        """Rows that are being written."""
+        return 0 if self.over else sum(not row.ended for row in self.rows[: self.begun])
+
+
+@dataclass(slots=True)
+class Line:
+    """What some rows of one state have written alike.
+
+    Attributes:
+        place: of the state in the batch, and `path`: the ids that were written.
+        rows: places of the rows among the state's, ascending.
+        store: who has the keys and values of the tokens before the newest one, and `seat`: in which row of it.
+    """
+
+    place: int
+    path: tuple[int, ...]
+    rows: list[int]
+    store: Own
+    seat: int
+
+
+class Decoder:
+    """Writes the continuations of several states in one batch, to their ends.
+
+    Args:
+        engine: computes and chooses.
+        states: what is written behind which state, in the order of their stems.
+        stems: keys and values of the states.
+    """
+
+    def __init__(self, engine: TransformersEngine, states: Sequence[Writing], stems: Stems) -> None:
+        self.engine = engine
+        self.states = states
+        self.stems = stems
+        self.aside: list[Line] = []
+        self.tail = engine.own(len(states), 0)
+        # By seat, those of lines that have ended among them: what a forward pass reads, and where.
+        self.ids: list[int] = []
+        self.positions: list[int] = []
+
+    def write(self) -> None:
+        """Write all rows that are asked for."""
+        lines = [
+            Line(at, (), list(range(len(state.rows))), self.tail, at)
+            for at, state in enumerate(self.states)
+            if not state.over
+        ]
+        while lines:
+            if not self._may_stay(lines):
+                self._seat(lines)
+            self._compute(lines)
+            lines = self._going_on(lines)
+        for state in self.states:
+            self.engine.count.turns += state.asked
+            self.engine.count.generated += sum(len(row.ids) for row in state.rows[: state.begun])
+
+    def _may_stay(self, lines: Sequence[Line]) -> bool:
+        """Where none parts or comes in and few have ended, those stay, unread: leaving costs a copy of all others."""
+        alone = len({line.seat for line in lines}) == len(lines) >= COMPACT_BELOW * len(self.ids) > 0
+        return alone and all(line.store is self.tail for line in lines)
+
+    def _seat(self, lines: list[Line]) -> None:
+        """Lines in their order in a new store; they know their seats."""
+        lines.sort(key=lambda line: (line.place, line.path))
+        tensor = self.engine.tensor
+        stores = {id(line.store): line.store for line in lines}
+        parts: list[tuple[Own, Tensor, Tensor | slice]] = []
+        for store in stores.values():
+            places = [at for at, line in enumerate(lines) if line.store is store]
+            seats = tensor([lines[at].seat for at in places])
+            parts.append((store, seats, slice(None) if len(stores) == 1 else tensor(places)))
+        lengths = [len(line.path) for line in lines]
+        self.tail = Own.gather(parts, lengths, max(lengths) + ROOM)
+        for at, line in enumerate(lines):
+            line.store, line.seat = self.tail, at
+        self.ids, self.positions = [0] * len(lines), [0] * len(lines)
+        states = [self.states[line.place] for line in lines]
+        self.stems.seat([state.stem for state in states], [state.visible for state in states], self.engine.many)
+
+    def _compute(self, lines: Sequence[Line]) -> None:
+        """One more token of every line: its rows choose."""
+        for line in lines:
+            state = self.states[line.place]
+            self.ids[line.seat] = line.path[-1] if line.path else state.last
+            self.positions[line.seat] = state.visible + len(line.path)
+        tensor = self.engine.tensor
+        self.tail.open(ROOM)
+        branches = Branches(self.tail, self.stems)
+        hidden = self.engine.forward(branches, tensor(self.ids)[:, None], tensor(self.positions)[:, None])[:, -1]
+        self.tail.close()
+        rows = [(self.states[line.place].rows[at], line.seat) for line in lines for at in line.rows]
+        self.engine.choose([row for row, _ in rows], [seat for _, seat in rows], hidden)
+
+    def _going_on(self, lines: Sequence[Line]) -> list[Line]:
+        """The lines of the next step; those that only serve rows which nobody asked for wait aside."""
+        grown = [part for line in lines for part in self._parts(line)]
+        self._ask()
+        live = [line for line in (*self.aside, *grown) if not self.states[line.place].over]
+        self.aside = [line for line in live if line.rows[0] >= self.states[line.place].begun]
+        self._keep([line for line in self.aside if line.store is self.tail])
+        return [line for line in live if line.rows[0] < self.states[line.place].begun]
+
+    def _parts(self, line: Line) -> list[Line]:
+        """The lines that one becomes: one for each token that some of its rows chose and go on from."""
+        rows = self.states[line.place].rows
+        parts: dict[int, list[int]] = {}
+        for at in line.rows:
+            if not rows[at].ended:
+                parts.setdefault(rows[at].ids[-1], []).append(at)
+        return [Line(line.place, (*line.path, token), parts[token], line.store, line.seat) for token in sorted(parts)]
+
+    def _ask(self) -> None:
+        """Ask for what is due, and write ahead what may be due next where the batch has become small."""
+        for state in self.states:
+            state.ask()
+        going = [state for state in self.states if not state.over and state.begun < len(state.rows)]
+        room = AHEAD_BELOW - sum(state.unfinished for state in self.states) if going else 0
+        while going and room > 0:
+            for state in going:
+                state.begun += 1
+                room -= not state.rows[state.begun - 1].ended
+            going = [state for state in going if state.begun < len(state.rows)]
+
+    def _keep(self, lines: Sequence[Line]) -> None:
+        """Copy what lines have written out of the batch, which goes on without them."""
+        if not lines:
+            return
+        lengths = [len(line.path) for line in lines]
+        seats = self.engine.tensor([line.seat for line in lines])
+        store = Own.gather([(self.tail, seats, slice(None))], lengths, max(lengths))
+        for at, line in enumerate(lines):
+            line.store, line.seat = store, at
