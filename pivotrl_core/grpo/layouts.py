@@ -18,9 +18,13 @@ from pivotrl_core.grpo.tree_attention import tree_attention
 Row = TreeRow | PaddedRow
 
 
-def build_row(sequences: Sequence[TargetSequence], layout: BatchLayout) -> Row:
-    """One row of sequences. Raises ValueError where one of them has no target, or one at its first token."""
-    return build_padded_row(sequences) if layout is BatchLayout.PADDED else build_tree_row(sequences)
+def build_row(sequences: Sequence[TargetSequence], layout: BatchLayout, lead: int = 0) -> Row:
+    """One row of sequences, of a tree behind so many tokens.
+
+    Raises:
+        ValueError: one of them has no target, or one at its first token.
+    """
+    return build_padded_row(sequences) if layout is BatchLayout.PADDED else build_tree_row(sequences, lead)
 
 
 def fill_of(layout: BatchLayout) -> Fill | None:

@@ -27,6 +27,10 @@ class TargetSequence:
     ids: tuple[int, ...]
     places: tuple[int, ...]
 
+    def behind(self, lead: int) -> TargetSequence:
+        """The sequence without its first ids, none of which predicts a target."""
+        return TargetSequence(self.ids[lead:], tuple(place - lead for place in self.places))
+
 
 Fill = Callable[[Sequence[TargetSequence], int], list[list[int]]]  # sequences and a limit of tokens: rows of indices
 
@@ -72,9 +76,18 @@ class TreeRow(TargetRow):
         """Tokens that a forward pass computes."""
         return len(self.input_ids_L)
 
+    @property
+    def lead(self) -> int:
+        """How many tokens, which all nodes see, stand before the row."""
+        return int(self.position_ids_L[0])
 
-def build_tree_row(sequences: Sequence[TargetSequence]) -> TreeRow:
+
+def build_tree_row(sequences: Sequence[TargetSequence], lead: int = 0) -> TreeRow:
     """Pack sequences. A sequence's last token is an input only where another sequence goes on from it.
+
+    Args:
+        sequences: to be packed; where there is a lead, what follows it.
+        lead: how many tokens, which all nodes see, stand before the row.
 
     Raises:
         ValueError: no sequence, or one without a target, or a target at place 0.
@@ -87,7 +100,7 @@ def build_tree_row(sequences: Sequence[TargetSequence]) -> TreeRow:
     paths: list[list[int]] = [[] for _ in sequences]
     for owner in sorted(range(len(sequences)), key=lambda index: sequences[index].ids):
         node = -1
-        for depth, token in enumerate(sequences[owner].ids[: max(sequences[owner].places)]):
+        for depth, token in enumerate(sequences[owner].ids[: max(sequences[owner].places)], lead):
             known = children.get((node, token))
             if known is None:
                 known = len(ids)

@@ -2,11 +2,13 @@
 
 The result is that of one dense mask over the whole row, up to the order of sums, in value and gradient. For models of
 transformers that call the attention interface with full causal attention and do not drop attention weights.
+
+What all nodes see may stand before the row, as a lead whose keys and values are given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any
@@ -21,6 +23,8 @@ from pivotrl_core.grpo.tree_tiles import Tile
 
 ATTENTION = "pivotrl_tree"
 
+KeysValues = tuple[Tensor, Tensor]  # [1, H_kv, P, D] each
+
 
 class TreeAttention:
     """The attention of one row, for all layers of a forward pass.
@@ -29,10 +33,17 @@ class TreeAttention:
         tiles: of `plan_tiles`.
         dtype: that the model computes in.
         device: of the model.
+        lead: by layer, keys and values of the tokens before the row.
+        kept: where each layer's own keys and values are put, for rows that this one is the lead of.
     """
 
-    def __init__(self, tiles: Sequence[Tile], dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, tiles: Sequence[Tile], dtype: torch.dtype, device: torch.device,
+        lead: Mapping[int, KeysValues] | None = None, kept: MutableMapping[int, KeysValues] | None = None,
+    ) -> None:  # fmt: skip
         self.tiles = tiles
+        self.lead = lead
+        self.kept = kept
         # On a CPU the backward pass of attention takes three times as long in bf16 as in fp32 (lab log, 2026-11-30).
         self.compute_dtype = torch.float32 if device.type == "cpu" and dtype == torch.bfloat16 else dtype
         self.biases = [_bias(tile, self.compute_dtype, device) for tile in tiles]
@@ -48,12 +59,17 @@ class TreeAttention:
 
     def attend(
         self,
+        layer: int,
         query: Float[Tensor, "1 H L D"],
         keys: Float[Tensor, "1 H_kv L D"],
         values: Float[Tensor, "1 H_kv L D"],
         scale: float,
     ) -> Float[Tensor, "1 L H D"]:
         """Attention output of every node; differentiable."""
+        if self.kept is not None:
+            self.kept[layer] = keys, values
+        if self.lead is not None:
+            keys, values = (torch.cat(pair, dim=2) for pair in zip(self.lead[layer], (keys, values), strict=True))
         if self.by_kernel:
             output: Tensor = _ByKernel.apply(query, keys, values, self, scale)  # type: ignore[no-untyped-call]
             return output
@@ -136,9 +152,9 @@ def _join(row: Sequence[Tensor], pieces: Sequence[int]) -> Tensor:
 
 def _attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any) -> tuple[Tensor, None]:
     """The attention that transformers calls; `tree` travels through the model's keyword arguments."""
-    del module, mask
+    del mask
     tree: TreeAttention = kwargs["tree"]
-    return tree.attend(query, key, value, kwargs["scaling"]), None
+    return tree.attend(module.layer_idx, query, key, value, kwargs["scaling"]), None
 
 
 register_attention(ATTENTION, _attention)

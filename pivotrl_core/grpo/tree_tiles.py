@@ -4,7 +4,8 @@ With nodes in depth-first order a subtree is a contiguous range, and query q see
 k <= q < end of k's subtree. A *tile* is a range of queries with every key that one of them sees: the ancestors of its
 first query, then the range itself. (An ancestor that stands before the range has a subtree that reaches into it, and
 so holds its first query.) A row's tiles are the partition of its nodes that costs least: a path of many nodes is a
-tile or several, a bushy subtree or several small ones after another are one tile with a mask.
+tile or several, a bushy subtree or several small ones after another are one tile with a mask. A *lead* of tokens that
+stand before the row, and that all nodes see, counts as ancestors of each; keys are places in both together.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 # What a call of attention and each of its keys cost, in pairs of a query and a key. Measured forward and backward on a
 # CPU with 9 heads of 64; the total is flat around its least (a quarter to four times the cost of a call).
@@ -45,13 +47,16 @@ class Tile:
         return len(self.queries) * sum(len(part) for part in self.keys)
 
 
-def plan_tiles(parent_L: Int[Tensor, " L"], call_cost: int = CALL_COST, key_cost: int = KEY_COST) -> list[Tile]:
+def plan_tiles(
+    parent_L: Int[Tensor, " L"], call_cost: int = CALL_COST, key_cost: int = KEY_COST, lead: int = 0
+) -> list[Tile]:
     """Tiles of a row in the order of its nodes; each node is a query of one of them. A single path is one causal tile.
 
     Args:
         parent_L: each node's parent, -1 at a root.
         call_cost: what a tile costs whatever its size, in pairs of a query and a key.
         key_cost: what each of its keys costs besides, in the same unit.
+        lead: how many tokens stand before the row.
 
     Raises:
         ValueError: the nodes are not in depth-first order.
@@ -59,7 +64,8 @@ def plan_tiles(parent_L: Int[Tensor, " L"], call_cost: int = CALL_COST, key_cost
     parents = parent_L.tolist()
     depths, ends = _walk(parents)
     end_L = torch.tensor(ends, device="cpu")
-    return [_tile(queries, parents, end_L) for queries in _cut(parents, depths, ends, call_cost, key_cost)]
+    depths = [lead + depth for depth in depths]
+    return [_tile(queries, parents, end_L, lead) for queries in _cut(parents, depths, ends, call_cost, key_cost)]
 
 
 def _walk(parents: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -113,16 +119,19 @@ def _straight_end(parents: Sequence[int], start: int) -> int:
     return end
 
 
-def _tile(queries: range, parents: Sequence[int], end_L: Int[Tensor, " L"]) -> Tile:
+def _tile(queries: range, parents: Sequence[int], end_L: Int[Tensor, " L"], lead: int) -> Tile:
     nodes = list(queries[::-1])
     while parents[nodes[-1]] >= 0:
         nodes.append(parents[nodes[-1]])
     nodes.reverse()
-    if len(nodes) == len(queries) and _straight_end(parents, queries.start) >= queries.stop:
+    if lead == 0 and len(nodes) == len(queries) and _straight_end(parents, queries.start) >= queries.stop:
         return Tile(queries, (queries,), causal=True, allowed_QK=None)
     key_K, query_Q = torch.tensor(nodes, device="cpu"), torch.tensor(queries, device="cpu")
     allowed_QK = (key_K <= query_Q[:, None]) & (query_Q[:, None] < end_L[key_K])
-    return Tile(queries, _ranges(nodes), causal=False, allowed_QK=None if bool(allowed_QK.all()) else allowed_QK)
+    keys = _ranges([*range(lead), *(lead + node for node in nodes)])
+    if bool(allowed_QK.all()):
+        return Tile(queries, keys, causal=False, allowed_QK=None)
+    return Tile(queries, keys, causal=False, allowed_QK=pad(allowed_QK, (lead, 0), value=True))
 
 
 def _ranges(nodes: Sequence[int]) -> tuple[range, ...]:

@@ -14,10 +14,8 @@ import torch
 from torch import Tensor
 
 from pivotrl_core.environments.episodes import Episode
-from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.grpo.duplicates import merge_equal_actions
-from pivotrl_core.grpo.layouts import fill_of
-from pivotrl_core.grpo.prefix_tree import TargetSequence, plan_rows
+from pivotrl_core.grpo.prefix_tree import TargetSequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +133,6 @@ class EpisodeGroup:
             ]
             logprobs = tuple(logprob for sample in episode.samples for logprob in sample.logprobs)
             yield Member(TargetSequence(ids, tuple(places)), index, first, (first,), advantage, logprobs)
-
-
-def split_rows(members: Sequence[Member], max_tokens: int, parts: int, layout: BatchLayout) -> list[list[Member]]:
-    """Members in order, as many to a row as it has room for, in `parts` rows or more where they suffice."""
-    plan = plan_rows([member.sequence for member in members], max_tokens, parts, fill_of(layout))
-    return [[members[i] for i in row] for row in plan]
 
 
 def padded_lines(lines: Sequence[Sequence[float]], mask_NT: Tensor) -> Tensor:

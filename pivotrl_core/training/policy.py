@@ -23,6 +23,7 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.grpo.layouts import Row
 from pivotrl_core.lanes import Lanes
 from pivotrl_core.training.fused import fuse_adapters, fuse_layers
+from pivotrl_core.training.lead import Lead
 from pivotrl_core.training.ranks import ONE_RANK, Ranks
 from pivotrl_core.training.recomputing import recompute_layers
 from pivotrl_core.training.saving import save_adapter, save_model
@@ -151,26 +152,46 @@ class TrainablePolicy:
         """Around what computes with the model itself, without gradient: all weights are there. Here they always are."""
         return nullcontext()
 
-    def score(self, row: Row, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+    @property
+    def may_lead(self) -> bool:
+        """Whether its batches may have a lead, whose gradient comes apart from those of rows."""
+        return True
+
+    def score(self, row: Row, temperature: float = 1.0, lead: Lead | None = None) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [N, T] of every target, at the temperature of sampling."""
-        return score_row(self.inner, row, temperature)
+        return score_row(self.inner, row, temperature, None if lead is None else lead.seen)
 
     def anchor_to(self, folder: Path) -> None:
         """Let the policy in `folder` be pi_0 from now on."""
         self.pi_0 = folder
         self._reference = None
 
-    def gradients(self, loss: Tensor) -> list[Tensor | None]:
-        """Gradient of each trained parameter. Several threads may compute theirs at once: nothing is added up yet."""
-        return list(torch.autograd.grad(loss, self.trained, allow_unused=True))
+    def gradients(self, loss: Tensor, lead: Lead | None = None) -> list[Tensor | None]:
+        """Gradient at each trained parameter, then at what is read of the lead.
 
-    def add_gradients(self, gradients: list[Tensor | None]) -> None:
-        """Add to the gradients of the fp32 masters; the list is emptied. The order of calls decides the last bits."""
+        Several threads may compute theirs at once: nothing is added up yet.
+        """
+        leaves = [] if lead is None else lead.leaves
+        return list(torch.autograd.grad(loss, [*self.trained, *leaves], allow_unused=True))
+
+    def add_gradients(self, gradients: list[Tensor | None], lead: Lead | None = None) -> None:
+        """Add to the gradients of the fp32 masters, and to the lead's; the list is emptied.
+
+        The order of calls decides the last bits.
+        """
+        if lead is not None:
+            lead.add(gradients[len(self.masters) :])
+            del gradients[len(self.masters) :]
         for master, gradient in zip(self.masters, gradients, strict=True):
             if gradient is not None:
                 grown = gradient.float()
                 master.grad = grown if master.grad is None else master.grad.add_(grown)
         gradients.clear()
+
+    def add_lead(self, lead: Lead | None) -> None:
+        """Add what the rows' gradients at the lead are at the parameters, once all rows are added."""
+        if lead is not None:
+            self.add_gradients(lead.gradients(self.trained))
 
     def in_step(self, rows: int) -> AbstractContextManager[None]:
         """Around this rank's `rows` rows with a gradient: ranks keep step. A single one does by itself."""

@@ -24,17 +24,18 @@ from pivotrl_core.errors import TrainingError
 from pivotrl_core.grpo.advantages import group_advantages, zero_variance_B
 from pivotrl_core.grpo.choices import AdvantageNormalisation, KLEstimator
 from pivotrl_core.grpo.kl import kl_estimate, kl_term
-from pivotrl_core.grpo.layouts import Row, build_row, row_attention
+from pivotrl_core.grpo.layouts import Row, row_attention
 from pivotrl_core.grpo.loss import ClipConfig, RatioRecord, policy_loss, weighted_sum
 from pivotrl_core.grpo.metrics import group_metrics, ratio_metrics, token_metrics
 from pivotrl_core.grpo.mismatch import MismatchRecord, check_mismatch, measure_mismatch, mismatch_metrics
 from pivotrl_core.grpo.weights import sequence_weights
+from pivotrl_core.training.batches import Batch, batch_logprobs, build_batch
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
-from pivotrl_core.training.groups import Group, Member, padded_lines, split_rows
+from pivotrl_core.training.groups import Group, Member, padded_lines
+from pivotrl_core.training.lead import Lead
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.rounds import Rounds
-from pivotrl_core.training.scoring import logprobs_of_rows
 
 IDLE_LIMIT = 10  # steps in a row without one group that teaches anything
 
@@ -219,14 +220,14 @@ def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: Policy
     result_BG = torch.zeros(len(groups), len(groups[0].rewards), dtype=torch.float64)
     ones_G = torch.ones(result_BG.shape[1])
     members = [one for index in policy.ranks.share(len(groups)) for one in groups[index].members(index, ones_G)]
-    parts, rows = _rows(policy, members, row_tokens)
+    batch = _batch(policy, members, row_tokens)
     with policy.reference() as reference:
-        references = logprobs_of_rows(reference, rows, config.temperature, policy.lanes, policy.layout)
+        references = batch_logprobs(reference, batch, config.temperature, policy.lanes)
     with policy.gathered():
-        own = logprobs_of_rows(policy.inner, rows, config.temperature, policy.lanes, policy.layout)
-    for part, own_NT, reference_NT in zip(parts, own, references, strict=True):
+        own = batch_logprobs(policy.inner, batch, config.temperature, policy.lanes)
+    for part, own_NT, reference_NT in zip(batch.members, own, references, strict=True):
         k1_N = kl_estimate(own_NT, reference_NT, KLEstimator.K1).double().sum(dim=1)
-        for member, value in zip(part, k1_N.tolist(), strict=True):
+        for member, value in zip((members[place] for place in part), k1_N.tolist(), strict=True):
             for index in member.equal:
                 result_BG[member.group, index] = value
     first_BG, *others = policy.ranks.gather(result_BG)  # 0 where another rank has the group
@@ -235,10 +236,10 @@ def _divergence(policy: TrainablePolicy, groups: Sequence[Group], config: Policy
     return first_BG
 
 
-def _rows(policy: TrainablePolicy, members: Sequence[Member], row_tokens: int) -> tuple[list[list[Member]], list[Row]]:
-    """The members of each row, and the rows, in the policy's layout and on its device."""
-    parts = split_rows(members, row_tokens, policy.lanes.parts, policy.layout)
-    return parts, [build_row([member.sequence for member in part], policy.layout).to(policy.device) for part in parts]
+def _batch(policy: TrainablePolicy, members: Sequence[Member], row_tokens: int) -> Batch:
+    sequences = [member.sequence for member in members]
+    parts = policy.lanes.parts
+    return build_batch(sequences, row_tokens, parts, policy.layout, policy.device, may_lead=policy.may_lead)
 
 
 def _note_idle(progress: Progress) -> None:
@@ -282,21 +283,26 @@ def _accumulate(
         for member in groups[index].members(index, advantages_BG[index])
         if regularised or member.advantage != 0.0
     ]
-    parts, laid_out = _rows(policy, members, row_tokens)
-    rows = [_BatchRow(part, row) for part, row in zip(parts, laid_out, strict=True)]
+    batch = _batch(policy, members, row_tokens)
+    rows = [
+        _BatchRow([members[place] for place in part], row) for part, row in zip(batch.members, batch.rows, strict=True)
+    ]
     if _has_kl_term(config):
         with policy.reference() as reference:
-            references = logprobs_of_rows(reference, laid_out, config.temperature, policy.lanes, policy.layout)
+            references = batch_logprobs(reference, batch, config.temperature, policy.lanes)
         for row, reference_NT in zip(rows, references, strict=True):
             row.reference_NT = reference_NT
     for row, old_NT in zip(rows, old, strict=False):
         row.old_NT = old_NT
+    lead = batch.compute_lead(policy.inner)
+    totals.computed = len(batch.lead)
     with row_attention(policy.inner, policy.layout), policy.in_step(len(rows)):
-        for result in policy.lanes.map(partial(_gradient, policy, weights_BG, config), rows):
-            policy.add_gradients(result.gradients)
+        for result in policy.lanes.map(partial(_gradient, policy, weights_BG, config, lead), rows):
+            policy.add_gradients(result.gradients, lead)
             totals.add(result)
             if len(old) < len(rows):
                 old.append(result.logprobs_NT)
+        policy.add_lead(lead)
     first, *others = policy.ranks.gather(totals)
     for other in others:
         first.add(other)
@@ -309,14 +315,16 @@ def _own_groups(policy: TrainablePolicy, counted_B: Tensor) -> list[int]:
     return [counted[place] for place in policy.ranks.share(len(counted))]
 
 
-def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradient, row: _BatchRow) -> _RowGradient:
+def _gradient(
+    policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradient, lead: Lead | None, row: _BatchRow
+) -> _RowGradient:
     """One row's gradient, and what is recorded of it."""
     device = policy.device
     mask_NT = row.targets.mask_NT
     many_N = torch.tensor([member.multiplicity for member in row.members], device=device)
     advantages_N = torch.tensor([member.advantage for member in row.members], device=device)
     weights_N = torch.stack([weights_BG[member.group, member.first] for member in row.members]).to(device)
-    logprobs_NT, entropy_NT = policy.score(row.targets, config.temperature)
+    logprobs_NT, entropy_NT = policy.score(row.targets, config.temperature, lead)
     sampled_NT = padded_lines([member.logprobs for member in row.members], mask_NT)
     unsampled_N = torch.tensor([not member.logprobs for member in row.members], device=device)
     before_NT = (logprobs_NT if row.old_NT is None else row.old_NT).detach()
@@ -335,7 +343,7 @@ def _gradient(policy: TrainablePolicy, weights_BG: Tensor, config: PolicyGradien
         kl_NT = kl_estimate(logprobs_NT.detach(), row.reference_NT, config.kl.estimator)
         kl = float(weighted_sum(kl_NT, mask_NT, many_N))
     return _RowGradient(
-        gradients=policy.gradients(loss),
+        gradients=policy.gradients(loss, lead),
         logprobs_NT=logprobs_NT.detach(),
         ratios=result.ratios,
         mismatch=measure_mismatch(before_NT, sampled_NT, mask_NT & ~unsampled_N[:, None], many_N),

@@ -38,6 +38,7 @@ from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.grpo.layouts import Row, build_row, row_attention
 from pivotrl_core.grpo.prefix_tree import TargetSequence
 from pivotrl_core.lanes import Lanes
+from pivotrl_core.training.lead import Lead
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.ranks import Ranks
 from pivotrl_core.training.recomputing import layers_of
@@ -150,17 +151,24 @@ class ShardedPolicy(TrainablePolicy):
         with self._reference.gathered():
             yield self._reference.model
 
-    def score(self, row: Row, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+    @property
+    def may_lead(self) -> bool:
+        """FSDP expects a backward pass through the whole model for each forward pass."""
+        return False
+
+    def score(self, row: Row, temperature: float = 1.0, lead: Lead | None = None) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [N, T] of every target; weights are gathered layer by layer."""
+        assert lead is None
         scores: tuple[Tensor, Tensor] = self.inner.score(row, temperature)
         return scores
 
-    def gradients(self, loss: Tensor) -> list[Tensor | None]:
+    def gradients(self, loss: Tensor, lead: Lead | None = None) -> list[Tensor | None]:
         """Differentiate: FSDP adds the sum over ranks to the masters' gradients. Nothing is left to add."""
+        assert lead is None
         loss.backward()  # type: ignore[no-untyped-call]
         return []
 
-    def add_gradients(self, gradients: list[Tensor | None]) -> None:
+    def add_gradients(self, gradients: list[Tensor | None], lead: Lead | None = None) -> None:
         """Nothing to do: see `gradients`."""
 
     @contextmanager

@@ -18,10 +18,11 @@ from torch import Tensor
 
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.errors import TrainingError
-from pivotrl_core.grpo.layouts import build_row, fill_of, row_attention
+from pivotrl_core.grpo.layouts import Row, row_attention
 from pivotrl_core.grpo.loss import weighted_sum
-from pivotrl_core.grpo.prefix_tree import TargetSequence, split_sequences
+from pivotrl_core.grpo.prefix_tree import TargetSequence
 from pivotrl_core.seeding import generator
+from pivotrl_core.training.batches import build_batch
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
@@ -93,29 +94,33 @@ def train_supervised(
 
 
 def _accumulate(
-    policy: TrainablePolicy, batch: Sequence[Sequence[TargetSequence]], row_tokens: int
+    policy: TrainablePolicy, trajectories: Sequence[Sequence[TargetSequence]], row_tokens: int
 ) -> tuple[float, int]:
     """Gradient of the step's loss, row by row, each rank with its share of the trajectories.
 
     Returns the loss and the number of computed tokens, of all ranks.
     """
-    total = sum(len(sequence.places) for trajectory in batch for sequence in trajectory)
-    sequences = [sequence for place in policy.ranks.share(len(batch)) for sequence in batch[place]]
-    loss_sum, computed = 0.0, 0
+    total = sum(len(sequence.places) for trajectory in trajectories for sequence in trajectory)
+    sequences = [sequence for place in policy.ranks.share(len(trajectories)) for sequence in trajectories[place]]
+    loss_sum = 0.0
+    batch = build_batch(
+        sequences, row_tokens, policy.lanes.parts, policy.layout, policy.device, may_lead=policy.may_lead
+    )
+    lead = batch.compute_lead(policy.inner)
+    computed = len(batch.lead)
 
-    def gradient(part: Sequence[TargetSequence]) -> tuple[list[Tensor | None], float, int]:
-        row = build_row(part, policy.layout).to(policy.device)
-        logprobs_NT, _ = policy.score(row)
-        weights_N = torch.full((len(part),), 1.0 / total, device=logprobs_NT.device)
+    def gradient(row: Row) -> tuple[list[Tensor | None], float, int]:
+        logprobs_NT, _ = policy.score(row, lead=lead)
+        weights_N = torch.full((len(logprobs_NT),), 1.0 / total, device=logprobs_NT.device)
         loss = -weighted_sum(logprobs_NT, row.mask_NT, weights_N)
-        return policy.gradients(loss), float(loss.detach()), row.computed
+        return policy.gradients(loss, lead), float(loss.detach()), row.computed
 
-    parts = split_sequences(sequences, row_tokens, policy.lanes.parts, fill_of(policy.layout))
-    with row_attention(policy.inner, policy.layout), policy.in_step(len(parts)):
-        for gradients, loss, size in policy.lanes.map(gradient, parts):
-            policy.add_gradients(gradients)
+    with row_attention(policy.inner, policy.layout), policy.in_step(len(batch.rows)):
+        for gradients, loss, size in policy.lanes.map(gradient, batch.rows):
+            policy.add_gradients(gradients, lead)
             loss_sum += loss
             computed += size
+        policy.add_lead(lead)
     (loss_sum, computed), *others = policy.ranks.gather((loss_sum, computed))
     for loss, size in others:
         loss_sum += loss

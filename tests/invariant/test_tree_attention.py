@@ -278,7 +278,7 @@ def test_attention_is_its_equation_with_grouped_heads_and_the_model_s_scale() ->
     parent_L = paths(5, 3, 4)
     query, keys, values = torch.randn(3, 1, 4, 17, 8, generator=torch.Generator().manual_seed(0))
     tree = TreeAttention(plan_tiles(parent_L, *FREE), torch.float32, parent_L.device)
-    found = tree.attend(query, keys[:, :2], values[:, :2], 0.7)
+    found = tree.attend(0, query, keys[:, :2], values[:, :2], 0.7)
     keys, values = (part[:, :2].repeat_interleave(2, dim=1) for part in (keys, values))
     scores = (0.7 * query @ keys.transpose(-1, -2)).masked_fill(~allowed_pairs(parent_L), -torch.inf)
     torch.testing.assert_close(found, (scores.softmax(-1) @ values).transpose(1, 2))
