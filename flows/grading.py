@@ -12,7 +12,7 @@ from flows.request import Request
 from flows.session import load_request
 from flows.verifying import COMPAT, check_options
 from pivotrl_core.service.room import Room
-from pivotrl_core.stages.context import Places
+from pivotrl_core.stages.context import Places, pulled_workspaces
 from pivotrl_core.verifiers.rows import DOMAINS
 from tasks.settings import apply_environment, find_checkout, find_state, main_checkout
 
@@ -62,7 +62,7 @@ def serve_verifier(address: Address, processes: int, rows: Rows, request: Reques
     _, config = load_request(root, request)
     variable = config.verifier.service.token_variable if config.verifier.service else TOKEN_VARIABLE
     token = os.environ.get(variable, "")
-    places = Places(main_checkout(root), state.store)
+    places = Places(main_checkout(root), state.store, pulled_workspaces(root))
     duties = Duties(config, places, DOMAINS.get(rows.domain, ""), rows.compat == COMPAT, rows.workspaces)
     processes = processes or len(os.sched_getaffinity(0))
     app = make_app(duties, processes, room, token)

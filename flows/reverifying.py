@@ -26,7 +26,7 @@ from pivotrl_core.pivots.profiling import (
 )
 from pivotrl_core.pivots.rescoring import Parse, rescore
 from pivotrl_core.pivots.tables import records
-from pivotrl_core.stages.context import BASE, Places
+from pivotrl_core.stages.context import BASE, Places, pulled_workspaces
 from pivotrl_core.stages.verification import grading_id, verifier_here
 from pivotrl_core.types import Action, Candidate, Tool
 from tasks.settings import find_state, main_checkout
@@ -80,7 +80,7 @@ def reverify_text(checkout: Path, run: str, rule: str, settings: Sequence[str], 
         if not folders:
             raise DataError(f"{run}: no profile under {PROFILES}; let its profile stage run first")
         parse = _parser(root, checkout, after)
-        places = Places(main_checkout(checkout), find_state(checkout).store)
+        places = Places(main_checkout(checkout), find_state(checkout).store, pulled_workspaces(root))
         found = [_reverify(folder, (before, after), places, parse, out / folder.name) for folder in folders]
     if as_json:
         return json.dumps([asdict(one) for one in found], indent=2, sort_keys=True)

@@ -1,8 +1,9 @@
-"""From the configuration's `source` and `model` to what `pull` brings: trajectories, model.json and warmup.json.
+"""From the configuration's `source` and `model` to what `pull` brings: trajectories, workspaces, and what they are.
 
 model.json says which model the run starts from (kind, and commit or content hash), so that a changed model is a changed
 input of the graph; it holds no path but the one that the configuration itself names. warmup.json lists the
-warm-up files by hash: the warm-up depends on these two alone, and not on the training data beside them.
+warm-up files by hash: the warm-up depends on these two alone, and not on the training data beside them. So does what
+executes actions on workspaces.json, which lists those.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from pivotrl_core.trajectories.places import pattern_base
 from pivotrl_core.types import Split, content_id
 from tasks import pull as pulling
 from tasks.pull.manifest import Manifest, PullSplit
-from tasks.pull.origin import Listing, Origin, Source, SourceObject
+from tasks.pull.origin import Listing, Origin, Source, SourceObject, is_workspace_key
 from tasks.pull.retry import retry
 
 log = logging.getLogger(__name__)
@@ -58,9 +59,10 @@ def pull_inputs(config: Config, root: Path, base: Path, prune: bool = False, sta
     generated = isinstance(config.source, EmbeddedSource)
     manifest = pulling.pull(build_source(config, base), target, prune=prune or generated, staging=staging)
     write_json(target / "model.json", model_identity(config.model, base))
-    # What the warm-up depends on: new training data must not make the base policy look changed.
-    files = [[file.origin_key, file.sha256] for file in manifest.files if file.split is PullSplit.WARMUP]
-    write_json(target / "warmup.json", sorted(files))
+    # What stages depend on: new training data must not make the base policy look changed, or a workspace.
+    for split in (PullSplit.WARMUP, PullSplit.WORKSPACES):
+        files = [[file.origin_key, file.sha256] for file in manifest.files if file.split is split]
+        write_json(target / f"{split}.json", sorted(files))
     return manifest
 
 
@@ -152,7 +154,11 @@ class _JoinedOrigin:
 
     def list_objects(self, _previous: Manifest | None) -> Listing:
         train, warmup = self.train.list_objects(None), self.warmup.list_objects(None)
-        moved = [SourceObject(_WARMUP + item.key, item.bytes, item.version) for item in warmup.objects]
+        moved = [
+            SourceObject(_WARMUP + item.key, item.bytes, item.version)
+            for item in warmup.objects
+            if not is_workspace_key(item.key)
+        ]
         rest = [item for item in train.objects if not self._is_warmup(item.key)]
         own = [item for item in rest if not item.key.startswith(_WARMUP)]
         if len(own) < len(rest):

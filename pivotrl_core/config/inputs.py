@@ -68,7 +68,7 @@ class HubSource(Section):
     revision: str
     patterns: tuple[str, ...] = (
         "*.jsonl", "*.json", "*.traj", "*.jsonl.gz", "*.json.gz", "*.traj.gz", "*.jsonl.zst", "*.json.zst",
-        "*.traj.zst",
+        "*.traj.zst", "workspaces/*",
     )  # fmt: skip
 
 

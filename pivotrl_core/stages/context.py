@@ -28,10 +28,14 @@ CANDIDATES = Path("data/candidates")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What a verifier needs of a machine: see `checkout` and `store` of `StageContext`."""
+    """What a verifier needs of a machine: see `checkout` and `store` of `StageContext`.
+
+    `workspaces` is the folder that rows name theirs below; None: actions are not executed in any.
+    """
 
     checkout: Path
     store: Path
+    workspaces: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +60,17 @@ class StageContext:
     @property
     def places(self) -> Places:
         """Where a verifier finds and keeps what it needs."""
-        return Places(self.checkout, self.store)
+        return Places(self.checkout, self.store, pulled_workspaces(self.root))
 
     def path(self, relative: str | Path) -> Path:
         """A place below the root."""
         return self.root / relative
+
+
+def pulled_workspaces(root: Path) -> Path | None:
+    """The folder that pulled rows name workspaces below, where some came with them."""
+    pulled = root / PULLED
+    return pulled if any((pulled / "workspaces").glob("*")) else None
 
 
 class MetricsFile:

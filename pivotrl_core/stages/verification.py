@@ -63,7 +63,7 @@ def verifier_here(config: Config, places: Places, kind: str | None = None) -> By
     settings = GraderSettings(
         tool=functional_settings(section), rules=rules, judge=judge, nemo_gym=read_settings(section.nemo_gym),
         software=SoftwareSettings(**section.software.model_dump()),
-        search=SearchSettings(**section.search.model_dump()), cache=cache,
+        search=SearchSettings(**section.search.model_dump()), workspaces=places.workspaces, cache=cache,
     )  # fmt: skip
     return get_verifier(kind or section.kind, settings, reward_rule(section))
 

@@ -284,16 +284,7 @@ def _accumulate(
         if regularised or member.advantage != 0.0
     ]
     batch = _batch(policy, members, row_tokens)
-    rows = [
-        _BatchRow([members[place] for place in part], row) for part, row in zip(batch.members, batch.rows, strict=True)
-    ]
-    if _has_kl_term(config):
-        with policy.reference() as reference:
-            references = batch_logprobs(reference, batch, config.temperature, policy.lanes)
-        for row, reference_NT in zip(rows, references, strict=True):
-            row.reference_NT = reference_NT
-    for row, old_NT in zip(rows, old, strict=False):
-        row.old_NT = old_NT
+    rows = _batch_rows(policy, batch, members, config, old)
     lead = batch.compute_lead(policy.inner)
     totals.computed = len(batch.lead)
     with row_attention(policy.inner, policy.layout), policy.in_step(len(rows)):
@@ -307,6 +298,21 @@ def _accumulate(
     for other in others:
         first.add(other)
     return first
+
+
+def _batch_rows(
+    policy: TrainablePolicy, batch: Batch, members: Sequence[Member], config: PolicyGradient, old: Sequence[Tensor]
+) -> list[_BatchRow]:
+    parts = [[members[place] for place in part] for part in batch.members]
+    rows = [_BatchRow(part, row) for part, row in zip(parts, batch.rows, strict=True)]
+    if _has_kl_term(config):
+        with policy.reference() as reference:
+            references = batch_logprobs(reference, batch, config.temperature, policy.lanes)
+        for row, reference_NT in zip(rows, references, strict=True):
+            row.reference_NT = reference_NT
+    for row, old_NT in zip(rows, old, strict=False):
+        row.old_NT = old_NT
+    return rows
 
 
 def _own_groups(policy: TrainablePolicy, counted_B: Tensor) -> list[int]:

@@ -16,8 +16,8 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest
 from pivotrl_core.trajectories.loading import SUFFIXES
 from pivotrl_core.trajectories.places import files_below, pattern_base
-from tasks.pull.manifest import Manifest
-from tasks.pull.origin import Listing, SourceChangedError, SourceObject, is_data_key
+from tasks.pull.manifest import Manifest, PullSplit
+from tasks.pull.origin import Listing, SourceChangedError, SourceObject, is_data_key, is_workspace_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,14 @@ class FolderOrigin:
     pattern: str = ""
 
     def list_objects(self, _previous: Manifest | None) -> Listing:
-        """Every data file below the folder, in order of its key; a single file may bear any name."""
+        """Every data file below the folder, in order of its key; a single file may bear any name. And workspaces."""
         if self.place.is_file():
             keys = [self.place.name] if self.place.name.lower().endswith(SUFFIXES) else []
         else:
             found = (path.relative_to(self.place).as_posix() for path in files_below(self.place, self.pattern))
-            keys = sorted(key for key in found if is_data_key(key) and self._is_wanted(key))
-        return Listing(tuple(self._describe(key) for key in keys), self.revision)
+            keys = [key for key in found if is_data_key(key) and not is_workspace_key(key)]
+        keys += (path.relative_to(self._folder).as_posix() for path in files_below(self._folder / PullSplit.WORKSPACES))
+        return Listing(tuple(self._describe(key) for key in sorted(keys) if self._is_wanted(key)), self.revision)
 
     def fetch(self, item: SourceObject, destination: Path) -> None:
         """Copy, and make sure that what was copied is what was listed."""
@@ -77,8 +78,12 @@ class FolderOrigin:
         whole = (f"{pattern}*" if pattern.endswith("/") else pattern for pattern in self.patterns)
         return not self.patterns or any(fnmatchcase(key, pattern) for pattern in whole)
 
+    @property
+    def _folder(self) -> Path:
+        return self.place.parent if self.place.is_file() else self.place
+
     def _locate(self, key: str) -> Path:
-        return self.place if self.place.is_file() else self.place / key
+        return self._folder / key
 
     def _describe(self, key: str) -> SourceObject:
         path = self._locate(key)

@@ -19,10 +19,14 @@ SCHEMA_VERSION = 1
 
 
 class PullSplit(StrEnum):
-    """Which folder a file lands in: warm-up data make the base policy, training data make candidates."""
+    """Which folder a file lands in.
+
+    Warm-up data make the base policy, training data make candidates, and their rows may name workspaces.
+    """
 
     TRAIN = "train"
     WARMUP = "warmup"
+    WORKSPACES = "workspaces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class PulledFile:
     """One file of a pull.
 
     Attributes:
-        path: POSIX path relative to the pulled folder; contains the first 12 hex digits of the hash.
+        path: POSIX path relative to the pulled folder; of data, it contains the first 12 hex digits of the hash.
         bytes: Size in bytes.
         sha256: Hash of the bytes, hex.
         origin_key: The object's key relative to the source's root.

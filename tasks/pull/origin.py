@@ -11,7 +11,8 @@ from pivotrl_core.errors import DataError, TemporaryError
 from pivotrl_core.trajectories.loading import SUFFIXES
 from tasks.pull.manifest import Manifest, PullSplit
 
-OWN_FILES = ("manifest.json", "model.json", "warmup.json")  # what a pulled folder itself holds beside data
+# What a pulled folder itself holds beside data.
+OWN_FILES = ("manifest.json", "model.json", "warmup.json", "workspaces.json")
 _LONGEST_STEM = 120  # bytes; a file system allows 255 bytes a name and we add hash and suffix
 
 
@@ -63,6 +64,11 @@ def is_data_key(key: str) -> bool:
     return key.lower().endswith(SUFFIXES) and not hidden and key not in OWN_FILES
 
 
+def is_workspace_key(key: str) -> bool:
+    """Whether a key is part of a workspace: of any name, for what lies in one belongs to it."""
+    return split_of(key) is PullSplit.WORKSPACES
+
+
 def check_key(key: str) -> None:
     """Refuse a key that would leave the folder it is written to.
 
@@ -75,17 +81,22 @@ def check_key(key: str) -> None:
 
 
 def split_of(key: str) -> PullSplit:
-    """`warmup/...` is warm-up data; everything else is training data."""
-    return PullSplit.WARMUP if key.startswith("warmup/") else PullSplit.TRAIN
+    """`warmup/...` is warm-up data, `workspaces/...` is what rows name; everything else is training data."""
+    apart = (PullSplit.WARMUP, PullSplit.WORKSPACES)
+    return next((split for split in apart if key.startswith(f"{split}/")), PullSplit.TRAIN)
 
 
 def landing_path(key: str, sha256: str) -> str:
     """Where an object lies in the pulled folder: `<split>/<flattened key>.<12 hex of its hash><suffix>`.
 
+    What is part of a workspace keeps its key, for rows name it.
+
     >>> landing_path("warmup/2026/a.jsonl", "f" * 64)
     'warmup/2026--a.ffffffffffff.jsonl'
     """
     split = split_of(key)
+    if split is PullSplit.WORKSPACES:
+        return key
     inner = key.removeprefix(f"{split}/")
     suffix = max((s for s in SUFFIXES if key.lower().endswith(s)), key=len)
     stem = "--".join(PurePosixPath(inner[: -len(suffix)]).parts).encode()[-_LONGEST_STEM:].decode(errors="ignore")

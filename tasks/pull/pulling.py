@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.files import file_digest, remove_unfinished
+from pivotrl_core.trajectories.places import files_below
 from tasks.pull.manifest import Manifest, PulledFile, PullSplit, read_manifest
 from tasks.pull.origin import OWN_FILES, Origin, Source, SourceObject, check_key, landing_path, split_of
 
@@ -39,7 +40,8 @@ def pull(source: Source, target: Path, *, prune: bool = False, staging: Path | N
 
     Args:
         source: Where the data are.
-        target: Folder that receives `manifest.json`, `train/` and `warmup/`. Other files in it are left alone.
+        target: Folder that receives `manifest.json`, `train/`, `warmup/` and `workspaces/`. Other files in it are left
+            alone.
         prune: Drop files that the source no longer has. Without it they are marked `gone` and stay in use.
         staging: Folder that files arrive in, on the file system of `target` and for one pull at a time (default: beside
             `target`). What a killed pull left in it is used; a finished one removes it.
@@ -66,7 +68,7 @@ def pull(source: Source, target: Path, *, prune: bool = False, staging: Path | N
 def _bring_up_to_date(origin: Origin, target: Path, staging: Path, prune: bool) -> Manifest:
     previous = _previous_manifest(origin, target)
     listing = origin.list_objects(previous)
-    if all(split_of(item.key) is PullSplit.WARMUP for item in listing.objects):
+    if all(split_of(item.key) is not PullSplit.TRAIN for item in listing.objects):
         remedy = (
             "check the path or prefix (what lies under warmup/, warmup_path or warmup_prefix is for the warm-up alone)"
         )
@@ -160,18 +162,24 @@ def _staged_path(item: SourceObject, staging: Path) -> Path:
 
 
 def _move_in_place(fetched: Sequence[_Staged], target: Path) -> None:
-    """Rename staged files to their final names. Those hold the hash, so no file of the current manifest is touched."""
-    for split in PullSplit:
+    """Rename staged files to their final names. Those of data hold the hash, so none of the last pull's is touched.
+
+    A part of a workspace that is replaced is not what the old manifest says, until the new one is written: where a pull
+    is killed between the two, the next one notices.
+    """
+    for split in (PullSplit.TRAIN, PullSplit.WARMUP):
         (target / split).mkdir(exist_ok=True)
     for staged in fetched:
         staged.place.chmod(0o644)
-        staged.place.replace(target / staged.file.path)
+        place = target / staged.file.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        staged.place.replace(place)
 
 
 def _remove_unlisted(manifest: Manifest, target: Path) -> None:
     """Remove data files that no manifest names any more: old versions, and what a killed pull had moved in place."""
     listed = {file.path for file in manifest.files}
     for split in PullSplit:
-        for path in (target / split).iterdir():
-            if f"{split}/{path.name}" not in listed:
+        for path in files_below(target / split):
+            if path.relative_to(target).as_posix() not in listed:
                 path.unlink()

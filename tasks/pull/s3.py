@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pivotrl_core.errors import ConfigError, TemporaryError
 from tasks.pull.etag import matches_etag
 from tasks.pull.manifest import Manifest
-from tasks.pull.origin import Listing, SourceObject, is_data_key
+from tasks.pull.origin import Listing, SourceObject, is_data_key, is_workspace_key
 from tasks.pull.retry import retry
 from tasks.pull.s3_errors import translate
 
@@ -104,7 +104,7 @@ class S3Origin:
             pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.settings.bucket, Prefix=folder)
             for item in (item for page in pages for item in page.get("Contents", ())):
                 key = item["Key"].removeprefix(folder)
-                if is_data_key(key):
+                if is_data_key(key) or (is_workspace_key(key) and not key.endswith("/")):
                     objects.append(SourceObject(key, item["Size"], item["ETag"].strip('"')))
         return objects
 

@@ -67,7 +67,7 @@ def texts(target: Path, manifest: Manifest) -> dict[str, str]:
 
 def listed_and_present(target: Path) -> tuple[list[str], list[str]]:
     manifest = read_manifest(target)
-    present = [p.relative_to(target).as_posix() for split in PullSplit for p in (target / split).iterdir()]
+    present = [p.relative_to(target).as_posix() for split in PullSplit for p in (target / split).glob("*")]
     return sorted(file.path for file in manifest.files), sorted(present)
 
 
@@ -75,11 +75,13 @@ def test_first_pull_from_s3_holds_all_data_objects_and_says_where_they_came_from
     put(s3_environment, bucket, a=ROW, **{"warmup/b": ROW * 2})
     s3_environment.client().put_object(Bucket=bucket, Key="data/README.md", Body=b"no data")
     s3_environment.client().put_object(Bucket=bucket, Key="data2/other.jsonl", Body=b"another prefix")
+    s3_environment.client().put_object(Bucket=bucket, Key="data/workspaces/w.tar", Body=b"a tree")
 
     manifest = pull(S3Source(bucket, "data"), tmp_path / "pulled")
 
-    assert texts(tmp_path / "pulled", manifest) == {"a.jsonl": ROW, "warmup/b.jsonl": ROW * 2}
-    assert [file.split for file in manifest.files] == [PullSplit.TRAIN, PullSplit.WARMUP]
+    expected = {"a.jsonl": ROW, "warmup/b.jsonl": ROW * 2, "workspaces/w.tar": "a tree"}
+    assert texts(tmp_path / "pulled", manifest) == expected
+    assert [file.split for file in manifest.files] == [PullSplit.TRAIN, PullSplit.WARMUP, PullSplit.WORKSPACES]
     assert manifest.source == {"kind": "s3", "bucket": bucket, "prefix": "data/"}
     assert manifest == read_manifest(tmp_path / "pulled")
     written = (tmp_path / "pulled" / "manifest.json").read_text()

@@ -34,7 +34,7 @@ def test_one_file_is_a_source_too(tmp_path, name):
     assert texts(tmp_path / "pulled", manifest) == {name: ROW}
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "model.json", "warmup.json"])
+@pytest.mark.parametrize("name", ["manifest.json", "model.json", "warmup.json", "workspaces.json"])
 def test_what_a_pull_left_that_was_killed_while_it_wrote_is_removed_by_the_next(tmp_path: Path, name: str):
     """A real kill at that moment, of a process that writes as a pull does."""
     (tmp_path / "in").mkdir()
@@ -48,6 +48,47 @@ def test_what_a_pull_left_that_was_killed_while_it_wrote_is_removed_by_the_next(
     assert [path.name.startswith(f".{name}.") for path in target.iterdir()] == [True]
     pull(FolderSource("in", tmp_path), target)
     assert sorted(path.name for path in target.iterdir()) == ["manifest.json", "train", "warmup"]
+
+
+def test_workspaces_come_under_the_names_that_rows_have_for_them(tmp_path: Path) -> None:
+    given, target = tmp_path / "in", tmp_path / "pulled"
+    (given / "workspaces" / "tree" / ".hidden").mkdir(parents=True)
+    (given / "a.jsonl").write_text(ROW)
+    (given / "workspaces" / "tree" / ".hidden" / "rows.jsonl").write_text("not trajectories\n")
+    (given / "workspaces" / "logs.tar.gz").write_bytes(b"one")
+    first = pull(FolderSource("in", tmp_path), target)
+    assert [(file.split, file.origin_key) for file in first.files] == [
+        ("train", "a.jsonl"),
+        ("workspaces", "workspaces/logs.tar.gz"),
+        ("workspaces", "workspaces/tree/.hidden/rows.jsonl"),
+    ]
+    assert all(file.path == file.origin_key for file in first.files[1:])
+    assert len(list((target / "train").iterdir())) == 1
+    (given / "workspaces" / "logs.tar.gz").write_bytes(b"two")
+    (given / "workspaces" / "tree" / ".hidden" / "rows.jsonl").unlink()
+    assert [file.gone for file in pull(FolderSource("in", tmp_path), target).files] == [False, False, True]
+    assert (target / "workspaces" / "logs.tar.gz").read_bytes() == b"two"
+    assert len(pull(FolderSource("in", tmp_path), target, prune=True).files) == 2
+    assert not (target / "workspaces" / "tree" / ".hidden" / "rows.jsonl").exists()
+    alone = pull(FolderSource("in/a.jsonl", tmp_path), tmp_path / "alone")
+    assert [file.origin_key for file in alone.files] == ["a.jsonl", "workspaces/logs.tar.gz"]
+
+
+def test_a_damaged_workspace_is_fetched_again(tmp_path: Path) -> None:
+    (tmp_path / "in" / "workspaces").mkdir(parents=True)
+    (tmp_path / "in" / "a.jsonl").write_text(ROW)
+    (tmp_path / "in" / "workspaces" / "x.zip").write_bytes(b"one")
+    pull(FolderSource("in", tmp_path), tmp_path / "pulled")
+    (tmp_path / "pulled" / "workspaces" / "x.zip").write_bytes(b"bad")
+    pull(FolderSource("in", tmp_path), tmp_path / "pulled")
+    assert (tmp_path / "pulled" / "workspaces" / "x.zip").read_bytes() == b"one"
+
+
+def test_workspaces_alone_are_nothing_to_train_on(tmp_path: Path) -> None:
+    (tmp_path / "in" / "workspaces").mkdir(parents=True)
+    (tmp_path / "in" / "workspaces" / "a.jsonl").write_text(ROW)
+    with pytest.raises(ConfigError, match="to train on"):
+        pull(FolderSource("in", tmp_path), tmp_path / "pulled")
 
 
 def test_a_missing_folder_is_a_configuration_error(tmp_path):

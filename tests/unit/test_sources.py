@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,15 @@ from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, read_json, read_jsonl
+from pivotrl_core.pivots.candidates import iterate_candidates
+from pivotrl_core.stages.context import StageContext
+from pivotrl_core.stages.verification import configured_verifier
+from pivotrl_core.trajectories.loading import load_trajectories
+from pivotrl_core.types import Action, Split
+from pivotrl_core.verifiers import sandbox
 from tasks.sources import build_source, pull_inputs
+
+needs_sandbox = pytest.mark.skipif(sandbox.available() is not None, reason=f"no sandbox: {sandbox.available()}")
 
 
 def _config(**sections: object) -> Config:
@@ -54,6 +63,55 @@ def test_new_training_files_change_neither_the_model_nor_the_warmup(tmp_path: Pa
     (tmp_path / "model" / "config.json").write_text('{"changed": 1}\n')
     changed, _ = pull()
     assert all(changed[name] != before[name] for name in before)
+
+
+def test_workspaces_are_listed_for_the_stages_that_execute_in_them_and_the_verifier_finds_them(tmp_path: Path) -> None:
+    (tmp_path / "data" / "workspaces").mkdir(parents=True)
+    (tmp_path / "data" / "a.jsonl").write_text("{}\n")
+    config = _config(source={"kind": "folder", "path": "data"})
+    root = tmp_path / "root"
+    pulled = root / "data" / "pulled"
+    context = StageContext(config, root, tmp_path / "scratch", tmp_path / "store", tmp_path / "models", root)
+    pull_inputs(config, root, tmp_path)
+    assert read_json(pulled / "workspaces.json") == []
+    assert context.places.workspaces is None
+    without = configured_verifier(config, context.places).version
+    before = {name: file_digest(pulled / name) for name in ("model.json", "warmup.json")}
+    (tmp_path / "data" / "workspaces" / "one.tar").write_bytes(b"1")
+    pull_inputs(config, root, tmp_path)
+    assert [key for key, _ in read_json(pulled / "workspaces.json")] == ["workspaces/one.tar"]
+    assert context.places.workspaces == pulled
+    assert (pulled / "workspaces" / "one.tar").is_file()
+    assert configured_verifier(config, context.places).version != without
+    assert {name: file_digest(pulled / name) for name in before} == before
+
+
+@needs_sandbox
+def test_a_profile_s_verifier_executes_commands_in_the_workspace_that_was_pulled(tmp_path: Path) -> None:
+    tree = tmp_path / "data" / "workspaces" / "tree"
+    tree.mkdir(parents=True)
+    (tree / "a.txt").write_text("one\ntwo\n")
+    row = {
+        "responses_create_params": {"input": [{"role": "user", "content": "show it"}]},
+        "expected_answer": _terminus("cat a.txt\n"),
+        "metadata": {"harness": "terminus_2"},
+        "workspace": "workspaces/tree",
+    }
+    (tmp_path / "data" / "a.jsonl").write_text(json.dumps(row) + "\n")
+    config = _config(source={"kind": "folder", "path": "data"})
+    root = tmp_path / "root"
+    pull_inputs(config, root, tmp_path)
+    context = StageContext(config, root, tmp_path / "scratch", tmp_path / "store", tmp_path / "models", root)
+    verifier = configured_verifier(config, context.places)
+    (trajectory,) = load_trajectories([next((root / "data/pulled/train").iterdir())]).trajectories
+    (candidate,) = iterate_candidates(trajectory, Split.TRAIN)
+    answers = {text: Action(_terminus(text)) for text in ("tail -n 2 a.txt\n", "head -n 1 a.txt\n")}
+    reasons = [verifier.verify(candidate, answer).reason for answer in answers.values()]
+    assert reasons == ["same_effect", "effect_differs"]
+
+
+def _terminus(keystrokes: str) -> str:
+    return json.dumps({"analysis": "a", "plan": "p", "commands": [{"keystrokes": keystrokes}]})
 
 
 @pytest.mark.parametrize("warm", ["data/warm", "data/warm/", "./data/../data/warm", "data/warm/w.jsonl"])
