@@ -36,7 +36,9 @@ REMIND = _tool("add_reminder", "Remind the user of something.", "text")
 MAIL = _tool("send_mail", "Send an e-mail.", "body")
 SQL = _tool("run_query", "Run a query on the shop's database.", "sql", {"limit": {"type": "integer", "default": 100}})
 SHELL = _tool("run_command", "Run a command on the server.", "command")
-CALCULATOR = _tool("calculate", "Work out an arithmetic expression.", "expression")
+CALCULATOR = _tool("calculate", "Work out a sum.", "expression", {
+    "expression": {"type": "string", "description": "The mathematical expression, such as '2 * (3 + 4)'."},
+})  # fmt: skip
 
 WORDINGS: Sequence[tuple[Tool, str, Sequence[Wording]]] = (
     (NOTE, "note", (
