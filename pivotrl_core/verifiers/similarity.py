@@ -25,7 +25,7 @@ from pivotrl_core.verifiers.arithmetic import is_expression, same_expression
 from pivotrl_core.verifiers.comparators import Comparator
 from pivotrl_core.verifiers.dates import same_day, same_instant, same_time
 from pivotrl_core.verifiers.schema import IGNORE_CASE, IGNORE_PREFIX
-from pivotrl_core.verifiers.wording import is_prose, numbers_written_out, plain_signs, sense
+from pivotrl_core.verifiers.wording import is_prose, plain_signs, sense
 
 FREE_TEXT_WORDS = 5
 MAX_CHARACTERS = 20_000
@@ -42,20 +42,26 @@ _IDENTIFYING = ("enum", "const", "pattern", "format")
 
 
 def text_similarity(expected: str, actual: str) -> float:
-    """Similarity of two free texts in [0, 1], symmetric: 1 - insertions and deletions / total length, in any case.
+    """Similarity of two texts in [0, 1], symmetric: 1 - insertions and deletions / total length, in any case.
 
     Texts whose numbers differ, in their sign too, or stand in another order, have similarity 0: one digit is the
-    difference between two orders, and 'from 3 to 5' is not 'from 5 to 3'. Texts that differ in a word that matters have
-    at most 1/2, however long they are; texts that say the same in these words have at least 9/10, however short.
+    difference between two orders, and 'from 3 to 5' is not 'from 5 to 3'.
     """
     first, second = _words(expected), _words(actual)
-    if expected == actual or (first == second and is_prose(expected) and is_prose(actual)):
+    if first == second:
         return 1.0
-    if max(len(first), len(second)) > MAX_CHARACTERS:
+    if max(len(first), len(second)) > MAX_CHARACTERS or _numbers(first) != _numbers(second):
         return 0.0
-    if _numbers(numbers_written_out(first)) != _numbers(numbers_written_out(second)):
-        return 0.0
-    by_character = float(Indel.normalized_similarity(first, second))
+    return float(Indel.normalized_similarity(first, second))
+
+
+def free_text_similarity(expected: str, actual: str) -> float:
+    """The same where words that matter tell no other: at most 1/2 if they differ, at least 9/10 if they agree."""
+    if expected == actual:
+        return 1.0
+    by_character = text_similarity(expected, actual)
+    if not by_character or (by_character == 1.0 and is_prose(expected) and is_prose(actual)):
+        return by_character
     same = sense(_nfkc(expected), _nfkc(actual))
     if same is None:
         return by_character
@@ -80,7 +86,7 @@ def string_similarity(expected: str, actual: str, schema: Mapping[str, Json]) ->
         return 0.0
     if len(first.split()) < FREE_TEXT_WORDS:
         return float(_same_name(first, second))
-    return text_similarity(first, second)
+    return free_text_similarity(first, second)
 
 
 def _same_name(first: str, second: str) -> bool:

@@ -4,7 +4,7 @@ A text is prose, a query of a database, or technical (it has an option of a comm
 that stands alone).
 
 - Prose: its words without articles, auxiliaries, pronouns, light prepositions and courtesies, in their order, plurals
-  as singulars, contractions written out, numbers as digits, days as month and number. Texts with the same of these say
+  as singulars, contractions written out, days as month and number. Texts with the same of these say
   the same, unless one has another pronoun or preposition in place of the other's ('her' for 'his'). A word that only
   one of them has is taken for a remark in long texts, unless it is a name or one that turns what is said ('not',
   'only', 'before'). All else is another text: 'after' for 'before', 'June' for 'July', 'Anna' for 'Ben'.
@@ -36,10 +36,6 @@ _QUERY = re.compile(
 _QUERY_TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|\w+(?:\.\w+)*|[<>!=]=|<>|\|\||\S")
 _TOKEN = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:[.,:]\d+)*")
 
-_NUMBERS = {name: str(number) for number, name in enumerate((
-    "zero", "", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-))}  # fmt: skip
-_NUMBER_WORD = re.compile(rf"(?<![\w-])({'|'.join(filter(None, _NUMBERS))})(?![\w-])", re.I)
 _MONTHS = (
     "january", "february", "march", "april", "may", "june",
     "july", "august", "september", "october", "november", "december",
@@ -57,7 +53,8 @@ _SPELT = (
     (re.compile(r"\bwould like\b"), "want"), (re.compile(r"\bbut not\b"), "except"), (re.compile(r"\be-mail"), "email"),
     (re.compile(r"\bas well as\b|&"), "and"), (re.compile(r"licen[cs]e"), "license"),
     (re.compile(r"(?<=[a-z]{3})ise(?=[sdr]?\b)"), "ize"), (re.compile(r"(?<=[a-z]{2})our\b"), "or"),
-    (re.compile(r"celled\b"), "celed"),
+    (re.compile(r"celled\b"), "celed"), (re.compile(r"\bour\b"), "my"), (re.compile(r"\bwe\b"), "i"),
+    (re.compile(r"\bus\b"), "me"),
 )  # fmt: skip
 
 
@@ -102,11 +99,6 @@ def sort_of(text: str) -> Sort:
 def is_prose(text: str) -> bool:
     """Whether case and spaces of a text say nothing."""
     return sort_of(text) is Sort.PROSE
-
-
-def numbers_written_out(text: str) -> str:
-    """Number words from two to twelve, and zero, as digits."""
-    return _NUMBER_WORD.sub(lambda match: _NUMBERS[match[0].lower()], text)
 
 
 def sense(expected: str, actual: str) -> bool | None:
@@ -155,7 +147,6 @@ def _words(text: str) -> list[str]:
     """Words and numbers in their order, in one spelling."""
     for pattern, written in _MONEY:
         text = pattern.sub(written, text)
-    text = numbers_written_out(text)
     text = _DAY_FIRST.sub(lambda match: _day(match[2], match[1]), text)
     text = _MONTH_FIRST.sub(lambda match: _day(match[1], match[2]), text)
     text = text.casefold()

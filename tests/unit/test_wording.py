@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pivotrl_core.types import Json
-from pivotrl_core.verifiers.similarity import string_similarity, text_similarity
+from pivotrl_core.verifiers.similarity import free_text_similarity, string_similarity
 from pivotrl_core.verifiers.wording import Sort, sense, sort_of
 
 ACCEPTED = 0.8  # the default of verifier.text_threshold
@@ -13,11 +13,12 @@ ACCEPTED = 0.8  # the default of verifier.text_threshold
 SAME = [
     ("Put the crates into the cellar, please.", "Please put crates into the cellar"),
     ("We can't deliver on Sundays this year", "We cannot deliver on Sundays this year"),
-    ("Meet at the station on 4 July, gate 2", "Meet at the station on July 4th, gate two"),
+    ("Meet at the station on 4 July, gate 2", "Meet at the station on July 4th, gate 2"),
     ("She has paid $15 for the blue tickets", "She paid 15 dollars for the blue tickets."),
     ("It's the customer\u2019s second call this week", "It is the customer's second call this week"),
     ("No one organised the shelves in May", "Nobody organized the shelves in May"),
     ("Boxes go to the lift, bags to the stairs", "box goes to the lift; bag to the stairs!"),
+    ("We wait for our parcel at the depot", "I wait for my parcel at the depot"),
     ("Add 20% to the price of each item", "Add 20 percent to the price of each item"),
 ]
 OTHER = [
@@ -37,24 +38,24 @@ OTHER = [
 
 @pytest.mark.parametrize(("first", "second"), SAME)
 def test_small_words_spellings_and_signs_make_no_other_text(first: str, second: str) -> None:
-    assert text_similarity(first, second) >= ACCEPTED
-    assert text_similarity(second, first) == text_similarity(first, second)
+    assert free_text_similarity(first, second) >= ACCEPTED
+    assert free_text_similarity(second, first) == free_text_similarity(first, second)
 
 
 @pytest.mark.parametrize(("first", "second"), OTHER)
 def test_a_word_that_matters_makes_another_text_however_long_it_is(first: str, second: str) -> None:
     around = "The depot has been told of all this and will see to it in the course of the following days."
     for one, two in ((first, second), (f"{first}. {around}", f"{second}. {around}")):
-        assert text_similarity(one, two) <= 0.5
-        assert text_similarity(two, one) == text_similarity(one, two)
+        assert free_text_similarity(one, two) <= 0.5
+        assert free_text_similarity(two, one) == free_text_similarity(one, two)
 
 
 def test_a_remark_in_a_long_text_is_none_unless_it_is_a_name_or_turns_what_is_said() -> None:
     text = "the courier rang twice, waited ten minutes, phoned the office and took the heavy parcel back to the depot"
     assert sense(text, text.replace("parcel", "brown parcel")) is None
-    assert text_similarity(text, text.replace("parcel", "brown parcel")) >= ACCEPTED
+    assert free_text_similarity(text, text.replace("parcel", "brown parcel")) >= ACCEPTED
     for changed in (text.replace("took", "never took"), text.replace("the office", "the office of Anna")):
-        assert text_similarity(text, changed) <= 0.5
+        assert free_text_similarity(text, changed) <= 0.5
     assert sense("the heavy parcel is back", "the heavy brown parcel is back") is False
 
 
@@ -65,13 +66,13 @@ COMMAND = "tar -xzf archive.tgz -C target"
 def test_queries_are_compared_by_their_signs_and_commands_to_the_letter() -> None:
     assert (sort_of(QUERY), sort_of(COMMAND)) == (Sort.QUERY, Sort.TECHNICAL)
     assert sort_of("Please select a gift from the shop (any colour) - it's for Mum") is Sort.PROSE
-    assert text_similarity(QUERY, "select name\n  from staff\n where age>=40 and town='Ghent';") >= ACCEPTED
+    assert free_text_similarity(QUERY, "select name\n  from staff\n where age>=40 and town='Ghent';") >= ACCEPTED
     for changed in (QUERY.replace(">=", ">"), QUERY.replace("'Ghent'", "'ghent'"), QUERY.replace("AND", "OR")):
-        assert text_similarity(QUERY, changed) <= 0.5
-    assert text_similarity(COMMAND, "tar -xzf  archive.tgz -C target") >= ACCEPTED
-    assert text_similarity(COMMAND, COMMAND.replace("-C", "-c")) <= 0.5
+        assert free_text_similarity(QUERY, changed) <= 0.5
+    assert free_text_similarity(COMMAND, "tar -xzf  archive.tgz -C target") >= ACCEPTED
+    assert free_text_similarity(COMMAND, COMMAND.replace("-C", "-c")) <= 0.5
     assert string_similarity("ls -R src", "ls -r src", {}) == 0.0
-    assert text_similarity("if a:\n    b()\nc()", "if a:\n    b()\n    c()") <= 0.5
+    assert free_text_similarity("if a:\n    b()\nc()", "if a:\n    b()\n    c()") <= 0.5
 
 
 SUM: dict[str, Json] = {"type": "string", "description": "A mathematical expression to evaluate."}
