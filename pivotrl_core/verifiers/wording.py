@@ -1,0 +1,182 @@
+"""What free texts say, as far as words tell: two texts that look alike may differ in the one word that matters.
+
+A text is prose, a query of a database, or technical (it has an option of a command, or a sign of a programming language
+that stands alone).
+
+- Prose: its words without articles, auxiliaries, pronouns, light prepositions and courtesies, in their order, plurals
+  as singulars, contractions written out, days as month and number. Texts with the same of these say
+  the same, unless one has another pronoun or preposition in place of the other's ('her' for 'his'). A word that only
+  one of them has is taken for a remark in long texts, unless it is a name or one that turns what is said ('not',
+  'only', 'before'). All else is another text: 'after' for 'before', 'June' for 'July', 'Anna' for 'Ben'.
+- Queries (SQL): the same signs and words in any case and spaces; what is quoted, to the character.
+- Technical texts: the same lines, runs of spaces inside of them as one.
+
+This is no understanding. Texts in other words ('she called', 'she rang') are other texts here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from enum import Enum
+
+REMARK_SHARE = 0.1
+"""Share of a text's words that another text may have in addition."""
+
+_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
+_OPTION = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*")
+_LONE_SIGN = re.compile(r"(?<!\S)(?:[<>|&+*/%^=!]{1,3}|\$\(|[{}])(?!\S)")
+_CODE_SIGN = re.compile(r"[=!<>]=|=>|->|[{}`\\]|\w=\S|;\s*$|\w\((?!e?s\))")
+_QUERY = re.compile(
+    r"\s*(?:select\b.*\bfrom|insert\s+into|update\s+\S+\s+set|delete\s+from|with\s+\w+\s+as|"
+    r"(?:create|alter|drop)\s+(?:table|view|index))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUERY_TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|\w+(?:\.\w+)*|[<>!=]=|<>|\|\||\S")
+_TOKEN = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:[.,:]\d+)*")
+
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
+_DAY_FIRST = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_MONTH})\b\.?", re.I)
+_MONTH_FIRST = re.compile(rf"\b({_MONTH})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b", re.I)
+_MONEY = (
+    (re.compile(r"€\s?(\d[\d.,]*)"), r"\1 euro"), (re.compile(r"\$\s?(\d[\d.,]*)"), r"\1 dollar"),
+    (re.compile(r"£\s?(\d[\d.,]*)"), r"\1 pound"), (re.compile(r"(\d)\s?%"), r"\1 percent"),
+)  # fmt: skip
+_SPELT = (
+    (re.compile(r"\bcan(?:not|'t)\b"), "can not"), (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"n't\b"), " not"), (re.compile(r"'(?:s|re|ll|ve|d|m)\b"), ""), (re.compile(r"\bno one\b"), "nobody"),
+    (re.compile(r"\bwould like\b"), "want"), (re.compile(r"\bbut not\b"), "except"), (re.compile(r"\be-mail"), "email"),
+    (re.compile(r"\bas well as\b|&"), "and"), (re.compile(r"licen[cs]e"), "license"),
+    (re.compile(r"(?<=[a-z]{3})ise(?=[sdr]?\b)"), "ize"), (re.compile(r"(?<=[a-z]{2})our\b"), "or"),
+    (re.compile(r"celled\b"), "celed"), (re.compile(r"\bour\b"), "my"), (re.compile(r"\bwe\b"), "i"),
+    (re.compile(r"\bus\b"), "me"),
+)  # fmt: skip
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_PRONOUNS = _set("i you he she it we they me him her us them my your his its our their this that these those")
+_PREPOSITIONS = _set("to of in on at for by with as")
+_FILLING = _set("""
+    a an the is are was were be been being am will would shall has have had having do does did please kindly just really
+    very so then there here and which who come came comes coming get got getting going hi hello dear thanks thank
+""")
+_LIGHT = _FILLING | _PRONOUNS | _PREPOSITIONS
+_TURNING = _set("""
+    not no never nobody nothing none neither nor without except unless only or either all any both each every some few
+    more less fewer most least before after until till since if when while instead again back front left right up down
+    first last next once twice half too enough almost over under above below from into out off against between high low
+    new old same other another can must may might should
+""")
+
+
+class Sort(Enum):
+    PROSE = "prose"
+    QUERY = "query"
+    TECHNICAL = "technical"
+
+
+def plain_signs(text: str) -> str:
+    """Curly quotation marks and long dashes as straight and short ones."""
+    return text if text.isascii() else text.translate(_QUOTES)
+
+
+def sort_of(text: str) -> Sort:
+    """What a text is."""
+    if _QUERY.match(text):
+        return Sort.QUERY
+    technical = _OPTION.search(text) or _LONE_SIGN.search(text) or _CODE_SIGN.search(text)
+    return Sort.TECHNICAL if technical else Sort.PROSE
+
+
+def is_prose(text: str) -> bool:
+    """Whether case and spaces of a text say nothing."""
+    return sort_of(text) is Sort.PROSE
+
+
+def sense(expected: str, actual: str) -> bool | None:
+    """Whether two texts say the same: true, false, or None where they only differ in remarks. Symmetric."""
+    first, second = plain_signs(expected), plain_signs(actual)
+    sorts = {sort_of(first), sort_of(second)}
+    if sorts == {Sort.QUERY}:
+        return _query_tokens(first) == _query_tokens(second)
+    if sorts != {Sort.PROSE}:
+        return _lines(first) == _lines(second)
+    return _same_prose(first, second)
+
+
+def _same_prose(first: str, second: str) -> bool | None:
+    words, others = _words(first), _words(second)
+    for group in (_PRONOUNS, _PREPOSITIONS):
+        own, theirs = (Counter(word for word in text if word in group) for text in (words, others))
+        if own - theirs and theirs - own:
+            return False
+    one, two = ([_singular(word) for word in text if word not in _LIGHT] for text in (words, others))
+    if one == two:
+        return True if one else None
+    shorter, longer = sorted((one, two), key=len)
+    added = _added(shorter, longer)
+    if added is None or len(added) > REMARK_SHARE * len(longer):
+        return False
+    return None if _TURNING.union(_capitalised(first), _capitalised(second)).isdisjoint(added) else False
+
+
+def _capitalised(text: str) -> set[str]:
+    """Words that begin with a capital: names, and what stands first in a sentence."""
+    return {_singular(word.casefold()) for word in _TOKEN.findall(text) if word[0].isupper()}
+
+
+def _query_tokens(text: str) -> list[str]:
+    tokens = _QUERY_TOKEN.findall(text.strip().rstrip("; \n"))
+    return [token if token[0] in "'\"" else token.casefold() for token in tokens]
+
+
+def _lines(text: str) -> list[str]:
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    return [line[: len(line) - len(line.lstrip())] + " ".join(line.split()) for line in lines]
+
+
+def _words(text: str) -> list[str]:
+    """Words and numbers in their order, in one spelling."""
+    for pattern, written in _MONEY:
+        text = pattern.sub(written, text)
+    text = _DAY_FIRST.sub(lambda match: _day(match[2], match[1]), text)
+    text = _MONTH_FIRST.sub(lambda match: _day(match[1], match[2]), text)
+    text = text.casefold()
+    for pattern, written in _SPELT:
+        text = pattern.sub(written, text)
+    return _TOKEN.findall(text)
+
+
+def _day(month: str, day: str) -> str:
+    """One word, which nothing takes apart again."""
+    return f" {month[:3].lower()}day {int(day)} "
+
+
+def _singular(word: str) -> str:
+    """A plural or a verb's third person without its ending."""
+    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word[:-2] if word.endswith(("oes", "xes", "ches", "shes", "sses", "zes")) else word[:-1]
+
+
+def _added(shorter: Sequence[str], longer: Sequence[str]) -> list[str] | None:
+    """The words that the longer sequence has in addition; None where the shorter one is no part of it in its order."""
+    rest = iter(shorter)
+    wanted = next(rest, None)
+    added = []
+    for word in longer:
+        if word == wanted:
+            wanted = next(rest, None)
+        else:
+            added.append(word)
+    return None if wanted is not None else added
