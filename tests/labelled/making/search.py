@@ -14,29 +14,27 @@ from pathlib import Path
 
 from tests.labelled.making.pair_rows import Pair, write_pairs
 from tests.labelled.making.search_addresses import address_pairs, pattern_pairs
-from tests.labelled.making.search_answers import rewritten_answers, sampled_answers
+from tests.labelled.making.search_answers import rewritten_answers, sampled_answers, says
 from tests.labelled.making.search_engine import Rankings
 from tests.labelled.making.search_facts import SEED, Fact, Page, World, make_world
-from tests.labelled.making.search_queries import rewritten_pairs, sampled_pairs
+from tests.labelled.making.search_queries import rewritten_pairs, sampled_counts, sampled_pairs
 from tests.labelled.making.search_samples import SAMPLES, answer_facts, chosen, query_facts
 from tests.labelled.making.search_states import INDEX
 
 FOLDER = SAMPLES.parent
-_REWRITTEN_QUERIES, _ADDRESSES, _PATTERNS, _ANSWERS = 34, 20, 14, 30
+_REWRITTEN_QUERIES, _ADDRESSES, _PATTERNS, _ANSWERS, _OF_YEARS = 30, 18, 12, 40, 14
 
 
 def all_pairs(world: World, samples: Path) -> Iterator[Pair]:
     """Sampled pairs of all facts, then the rewritten ones."""
     pages = {page.url: page for page in world.pages}
-    rankings = Rankings(world.pages)
-    said = [json.loads(line) for line in samples.read_text("utf-8").splitlines()]
-    texts = {(row["kind"], row["page"], row["question"]): row["texts"] for row in said}
+    rankings, texts = Rankings(world.pages), _texts(samples)
     for fact in query_facts(world):
-        yield from sampled_pairs(fact, texts.get(("query", fact.page, fact.question), []), rankings)
+        yield from sampled_pairs(fact, texts["query", fact.page, fact.question], rankings)
     for fact in answer_facts(world):
-        found = texts.get(("answer", fact.page, fact.question), [])
-        yield from sampled_answers(fact, pages[fact.page], found)
-    for fact in chosen(world, _REWRITTEN_QUERIES, SEED + 3):
+        yield from sampled_answers(fact, pages[fact.page], texts["answer", fact.page, fact.question])
+    of_years = chosen(world, _OF_YEARS, SEED + 7, ("report", "census", "edition"))
+    for fact in [*chosen(world, _REWRITTEN_QUERIES, SEED + 3), *of_years]:
         yield from rewritten_pairs(fact, rankings)
     for fact in chosen(world, _ADDRESSES, SEED + 4):
         yield from address_pairs(fact, pages[fact.page], _rival(fact, world))
@@ -44,6 +42,30 @@ def all_pairs(world: World, samples: Path) -> Iterator[Pair]:
         yield from pattern_pairs(fact, pages[fact.page], _rival(fact, world))
     for fact in chosen(world, _ANSWERS, SEED + 6):
         yield from rewritten_answers(fact, pages[fact.page])
+
+
+def counted(world: World, samples: Path) -> dict[str, int]:
+    """How many actions were valid as the model sampled them, and how many of those were the expert's to the letter."""
+    rankings, texts = Rankings(world.pages), _texts(samples)
+    pages = {page.url: page for page in world.pages}
+    counts = [sampled_counts(fact, texts["query", fact.page, fact.question], rankings) for fact in query_facts(world)]
+    for fact in answer_facts(world):
+        said = [" ".join(text.split()) for text in texts["answer", fact.page, fact.question]]
+        same = said.count(fact.answer)
+        valid = sum(says(fact, pages[fact.page], one) == "valid" for one in said if one != fact.answer)
+        counts.append((same + valid, same))
+    return {"valid": sum(valid for valid, _ in counts), "identical": sum(same for _, same in counts)}
+
+
+def _texts(samples: Path) -> dict[tuple[str, str, str], list[str]]:
+    """What was sampled, by kind, page and question."""
+    said = [json.loads(line) for line in samples.read_text("utf-8").splitlines()]
+    return {(row["kind"], row["page"], row["question"]): list(map(_text, row["texts"])) for row in said}
+
+
+def _text(sampled: str) -> str:
+    """A text up to the mark that ends a turn."""
+    return sampled.partition("<|")[0]
 
 
 def _rival(fact: Fact, world: World) -> Page:
@@ -57,6 +79,7 @@ def main() -> None:
     index.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps({"url": page.url, "title": page.title, "text": page.text}) for page in world.pages]
     index.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (FOLDER / "sampled.json").write_text(json.dumps(counted(world, SAMPLES)) + "\n", encoding="utf-8")
     for (label, origin), count in sorted(write_pairs(FOLDER / "pairs.jsonl", all_pairs(world, SAMPLES)).items()):
         print(f"{label:6} {origin:10} {count}")
 

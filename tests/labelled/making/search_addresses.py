@@ -13,10 +13,16 @@ from dataclasses import dataclass
 from pivotrl_core.types import Json
 from tests.labelled.making.pair_rows import Pair
 from tests.labelled.making.search_facts import Fact, Page
-from tests.labelled.making.search_states import Tools, asked, family_of, opened, searched
+from tests.labelled.making.search_states import asked, family_of, opened, searched
 
 _BY_RULE = "by_construction"
-_TRACKING = ("utm_source=newsletter", "gclid=Cj0KCQ", "fbclid=IwAR2x", "utm_campaign=spring&utm_medium=mail", "mc_eid=7a")
+_TRACKING = (
+    "utm_source=newsletter",
+    "gclid=Cj0KCQ",
+    "fbclid=IwAR2x",
+    "utm_campaign=spring&utm_medium=mail",
+    "mc_eid=7a",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ def address_pairs(fact: Fact, page: Page, rival: Page) -> Iterator[Pair]:
     goal: dict[str, Json] = {"goal": fact.question} if tools.options else {}
     expert = tools.opening(one.text(), **goal)
     for label, made in (("valid", _same(one, draw)), ("wrong", _other(one, two, draw))):
-        for kind, url in draw.sample(sorted(made.items()), min(5, len(made))):
+        for kind, url in draw.sample(sorted(made.items()), min(5 if label == "valid" else 4, len(made))):
             if url != one.text():
                 yield Pair(params, expert, tools.opening(url, **goal), label, "rewritten", kind, _BY_RULE, {})
     if goal:
@@ -115,7 +121,7 @@ def _same(one: _Address, draw: random.Random) -> dict[str, str]:
 
 
 def _other(one: _Address, two: _Address, draw: random.Random) -> dict[str, str]:
-    url, slug = one.text(), one.path.rpartition("/")[2]
+    url = one.text()
     joined = "&" if one.query else "?"
     made = {
         "like_page": two.text(),
@@ -162,7 +168,9 @@ def pattern_pairs(fact: Fact, page: Page, rival: Page) -> Iterator[Pair]:
     if not spoken:
         return
     at = draw.choice(spoken)
-    pattern = " ".join(words[at : at + 2]) if f"{words[at]} {' '.join(words[at + 1 : at + 2])}" in page.text else words[at]
+    pattern = (
+        " ".join(words[at : at + 2]) if f"{words[at]} {' '.join(words[at + 1 : at + 2])}" in page.text else words[at]
+    )
     params = asked(fact.question, tools, *opened(tools, page, f"Page 1 of 3. {page.title}"))
     expert = tools.finding(pattern, page.url)
     for label, made in (("valid", _same_pattern(pattern)), ("wrong", _other_pattern(pattern, page, draw))):
@@ -194,7 +202,8 @@ def _same_pattern(pattern: str) -> Mapping[str, str]:
         "space_around": f" {pattern}  ",
         "wide_space": pattern.replace(" ", "\u00a0"),
         "double_space": pattern.replace(" ", "  "),
-        "full_width": "".join(chr(ord(sign) + 0xFEE0) if sign.isalpha() else sign for sign in pattern[:1]) + pattern[1:],
+        "full_width": "".join(chr(ord(sign) + 0xFEE0) if sign.isalpha() else sign for sign in pattern[:1])
+        + pattern[1:],
     }
 
 

@@ -17,25 +17,41 @@ from tests.labelled.making.search_engine import Rankings, finds_first, query_lab
 from tests.labelled.making.search_facts import Fact
 from tests.labelled.making.search_states import INDEX, Tools, asked, family_of
 
-_LEAST_SHARED = 0.2
+_LEAST_SHARED = 0.25
 """Of the words of two queries: a query that has less in common with the expert's is no hard negative."""
 
 
 def sampled_pairs(fact: Fact, texts: Sequence[str], rankings: Rankings) -> Iterator[Pair]:
-    """The expert's query is the model's own that finds the page first and was written most often."""
+    """Of one expert's query and every other that was sampled."""
     tools = family_of(fact)
-    queries = Counter(" ".join(text.split()).strip() for text in texts)
-    queries.pop("", None)
-    good = [query for query, _ in queries.most_common() if finds_first(rankings, query, fact.page)]
-    expert = next(iter(good), fact.query)
-    if not finds_first(rankings, expert, fact.page):
-        return
+    queries, expert = _sampled(fact, texts, rankings)
     for query in queries:
         label = query_label(rankings, fact.page, expert, query)
         if query == expert or not label or (label == "wrong" and not _is_hard(expert, query)):
             continue
         kind = f"query_{_difference(expert, query)}"
         yield _pair(fact, tools, tools.searching(expert), tools.searching(query), (label, "model", kind, "executed"))
+
+
+_ASK_FOR_ANOTHER = ("like_name", "other_year")
+"""Kinds that ask for something else by their words: wrong where another page comes first, whatever comes behind it."""
+
+
+def sampled_counts(fact: Fact, texts: Sequence[str], rankings: Rankings) -> tuple[int, int]:
+    """How many queries were valid as they were sampled, and how many of those were the expert's to the letter."""
+    queries, expert = _sampled(fact, texts, rankings)
+    found = (query_label(rankings, fact.page, expert, query) == "valid" for query in queries)
+    return sum(count for count, valid in zip(queries.values(), found, strict=True) if valid), queries[expert]
+
+
+def _sampled(fact: Fact, texts: Sequence[str], rankings: Rankings) -> tuple[Counter[str], str]:
+    """Queries with how often they were written, and the one that finds the page first and was written most often.
+
+    Where none does there are no queries.
+    """
+    queries = Counter(query for text in texts if (query := " ".join(text.split())))
+    good = [query for query, _ in queries.most_common() if finds_first(rankings, query, fact.page)]
+    return (queries, good[0]) if good else (Counter(), "")
 
 
 def _is_hard(expert: str, query: str) -> bool:
@@ -61,10 +77,11 @@ def rewritten_pairs(fact: Fact, rankings: Rankings) -> Iterator[Pair]:
     draw = random.Random(f"queries {fact.question}")
     expert = tools.searching(fact.query)
     for label, made in (("valid", _same(fact, draw)), ("wrong", _other(fact, draw))):
-        chosen = draw.sample(sorted(made.items()), min(4, len(made)))
+        always = [(kind, made.pop(kind)) for kind in ("other_year", "year_left_out") if kind in made]
+        chosen = [*always, *draw.sample(sorted(made.items()), min(4 if label == "valid" else 3, len(made)))]
         for kind, query in chosen:
             found = query_label(rankings, fact.page, fact.query, query)
-            missed = label == "wrong" and not finds_first(rankings, query, fact.page)
+            missed = kind in _ASK_FOR_ANOTHER and not any(found[:1] == [fact.page] for found in rankings.both(query, 1))
             if query != fact.query and (found == label or missed):
                 yield _pair(fact, tools, expert, tools.searching(query), (label, "rewritten", kind, "executed"))
     yield from _with_options(fact, tools, draw)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.labelled.making.sampling import Sampling, sample
@@ -20,14 +21,16 @@ SAMPLES = Path(__file__).parents[1] / "search" / "samples.jsonl"
 QUERY_QUESTIONS = 120
 ANSWER_QUESTIONS = 48
 _QUERY_SHOTS = [
-    ("Who painted the ceiling of the Sistine Chapel?", ["Sistine Chapel ceiling painter", "who painted Sistine Chapel"]),
+    ("Who painted the ceiling of the Sistine Chapel?",
+     ["Sistine Chapel ceiling painter", "who painted Sistine Chapel"]),
     ("In which year did the Kodak company file for bankruptcy?", ["Kodak bankruptcy year", "Kodak bankruptcy filing"]),
     ("What was the population of Leeds in 1951?", ["Leeds population 1951", "population of Leeds census 1951"]),
     ("How long is the Humber Bridge?", ["length of the Humber Bridge", "Humber Bridge how long"]),
     ("On which day was Clara Schumann born?", ["Clara Schumann born", "birthday of Clara Schumann"]),
 ]  # fmt: skip
 _ANSWER_SHOTS = [
-    ("The Forth Bridge was opened on 4 March 1890. It is 2,467 metres long.", "How many metres long is the Forth Bridge?",
+    ("The Forth Bridge was opened on 4 March 1890. It is 2,467 metres long.",
+     "How many metres long is the Forth Bridge?",
      ["2,467 metres", "The Forth Bridge is 2467 metres long.", "2467 m"]),
     ("Ada Moser wrote 'Fields' in 1931. The book was printed by Hirsch & Sons.", "Who wrote 'Fields'?",
      ["Ada Moser", "It was written by Ada Moser.", "Ada Moser wrote 'Fields'."]),
@@ -36,11 +39,11 @@ _ANSWER_SHOTS = [
 ]  # fmt: skip
 
 
-def chosen(world: World, count: int, seed: int) -> list[Fact]:
-    """Facts spread evenly over the topics and their questions, at most one of a page."""
+def chosen(world: World, count: int, seed: int, topics: Sequence[str] = ()) -> list[Fact]:
+    """Facts spread evenly over the topics (all where none is named) and their questions, at most one of a page."""
     draw = random.Random(seed)
     by_kind: dict[tuple[str, str], list[Fact]] = {}
-    for fact in world.facts:
+    for fact in (one for one in world.facts if not topics or one.topic in topics):
         by_kind.setdefault((fact.topic, fact.question.replace(fact.subject, "")[:24]), []).append(fact)
     for facts in by_kind.values():
         draw.shuffle(facts)

@@ -1,4 +1,4 @@
-"""States of browsing agents at which pairs are made: three families of tools, the question, and what was seen so far."""
+"""States of browsing agents at which pairs are made: three families of tools, the question, what was seen."""
 
 from __future__ import annotations
 
