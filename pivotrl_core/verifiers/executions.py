@@ -8,13 +8,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from pivotrl_core.errors import DataError, SandboxUnavailableError
+from pivotrl_core.errors import SandboxUnavailableError
 from pivotrl_core.types import Candidate, Json
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, run_script
-from pivotrl_core.verifiers.row_fields import row_field
+from pivotrl_core.verifiers.row_fields import place_below
 from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import Workspace, load_workspace
@@ -36,18 +36,12 @@ class RowWorkspaces:
             DataError: the row names a place outside of the folder, or one that cannot be read.
             SandboxUnavailableError: there is one, and this machine has no sandbox.
         """
-        named = None if self.folder is None else row_field(candidate, "workspace")
-        if self.folder is None or named is None:
+        place = place_below(self.folder, candidate, "workspace")
+        if place is None:
             return None
-        path = PurePosixPath(named) if isinstance(named, str) else None
-        if path is None or not path.parts or path.is_absolute() or ".." in path.parts:
-            raise DataError(f"workspace {str(named)[:200]!r}: name a folder or an archive below {self.folder}.")
-        place = (self.folder / path).resolve()
-        if not place.is_relative_to(self.folder.resolve()):
-            raise DataError(f"workspace {path}: it is a link that leads out of {self.folder}.")
         if (reason := sandbox.available()) is not None:
             raise SandboxUnavailableError(
-                f"workspace {path} cannot be executed: {reason} Install bubblewrap, or grade without workspaces."
+                f"workspace {place} cannot be executed: {reason} Install bubblewrap, or grade without workspaces."
             )
         return self._load(place)
 

@@ -38,7 +38,7 @@ class GraderSettings:
     search: SearchSettings = field(default_factory=SearchSettings)
     code: CodeSettings = field(default_factory=CodeSettings)
     workspaces: Path | None = None
-    """The folder that the workspaces of rows lie in; None: commands and edits are not tried."""
+    """The folder that workspaces and indexes of rows lie in; None: commands, edits and queries are not tried."""
     cache: VerdictCache | None = None
     """Of what was executed."""
     nemo_gym: NemoGymSettings = field(default_factory=NemoGymSettings)
@@ -49,7 +49,7 @@ GRADERS: Mapping[str, Callable[[GraderSettings], Grader]] = {
     "tool": lambda settings: ToolCallGrader(settings.tool, settings.rules),
     "terminal": lambda settings: TerminalGrader(settings.terminal, settings.workspaces, settings.cache),
     "software": lambda settings: SoftwareGrader(settings.software, settings.workspaces, settings.cache),
-    "search": lambda settings: SearchGrader(settings.search),
+    "search": lambda settings: SearchGrader(settings.search, settings.workspaces),
     "code": lambda settings: CodeGrader(settings.code, settings.cache),
 }
 """By the candidate's domain; one that is not here is graded as `DEFAULT_DOMAIN`."""

@@ -79,12 +79,13 @@ class SearchSettings:
 
     Attributes:
         query_similarity: shared words / all words of two queries, in [0, 1], from which they are the same.
-        result_overlap: shared results / all results of two queries, in [0, 1], from which they are the same.
+        result_overlap: agreement of the first results of two queries, in [0, 1] (`search/index.py`), from which they
+            are the same. One shared page, even the first of five, is 0.71.
         results: how many results of a query are looked at, where there is an index.
-        index: a folder of documents to search, or None.
+        index: a folder of documents to search, or None: that which the row names.
     """
 
     query_similarity: float = 0.8
-    result_overlap: float = 0.6
+    result_overlap: float = 0.75
     results: int = 5
     index: str | None = None

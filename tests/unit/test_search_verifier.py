@@ -11,7 +11,7 @@ import pytest
 from pivotrl_core.errors import DataError
 from pivotrl_core.types import Action, Candidate, Json, Message, Role, Tool, ToolCall
 from pivotrl_core.verifiers.protocol import Decision
-from pivotrl_core.verifiers.search.answers import marked_answer, plain_answer
+from pivotrl_core.verifiers.search.answers import marked_answer, same_answer
 from pivotrl_core.verifiers.search.grader import SearchGrader
 from pivotrl_core.verifiers.search.index import DocumentIndex, result_overlap
 from pivotrl_core.verifiers.search.queries import query_similarity, read_query
@@ -216,7 +216,49 @@ def test_names_of_documents_are_no_urls() -> None:
     ],
 )
 def test_answers_by_words_and_values(first: str, second: str, same: bool) -> None:
-    assert (plain_answer(first) == plain_answer(second)) is same
+    assert same_answer(first, second) is same_answer(second, first) is same
+
+
+HEIGHT = "How many metres high is Mount Arn?"
+YEAR = "In which year did Ann Lee found the Arn Mill?"
+
+
+@pytest.mark.parametrize(
+    ("question", "expected", "actual", "same"),
+    [
+        (HEIGHT, "1,084", "Mount Arn is 1084 metres high.", True),
+        (HEIGHT, "1,084", "1.084 km", True),
+        (HEIGHT, "1,084", "1,084 feet", False),
+        (HEIGHT, "1,084", "over 1,084 metres", False),
+        (HEIGHT, "1,084 feet", "1,084", False),  # without a unit it has the one that is asked for
+        ("How long in millimetres is it?", "8.0", "0.8 cm", True),
+        (YEAR, "1885", "It was founded in 1885", False),  # `founded` is no word of the question: no stems here
+        (YEAR, "1885", "Ann Lee did found the Arn Mill in 1885.", True),
+        (YEAR, "1885", "the year 1885 AD", True),
+        (YEAR, "1885", "by 1885", False),
+        (YEAR, "1885", "1885 BC", False),
+        ("Which is longer, the Rhine or the Elbe?", "Rhine", "The Elbe is longer than the Rhine", False),
+        ("Did Ann or Bob win, and when?", "Ann in 1990", "Bob in 1990", False),
+        ("Did Ann or Bob win, and when?", "Ann, 1990", "Ann won in 1990", False),
+        ("When?", "12 May 2020", "It was on May 12th, 2020.", True),
+        ("When?", "12 May 2020", "It was on May 13th, 2020.", False),
+        ("How much?", "48.8 million dollars", "US$48.8M", True),
+        ("How much?", "48.8 million dollars", "USD 48.8 million", True),
+        ("How much?", "48.8 million dollars", "-$48.8 million", False),
+        ("How much?", "48.8 million dollars", "$48.8 billion", False),
+        ("How many?", "6,610", "6\u202f610", True),
+        ("What do they sell?", "lace, bells and cider", "- Cider\n- Lace\n- Bells", True),
+        ("What do they sell?", "lace, bells and cider", "lace, bells or cider", False),
+        ("What do they sell?", "lace, bells and cider", "lace, bells and bells", False),
+        ("In which order?", "lace, bells and cider", "bells, cider and lace", False),
+        ("Where?", "Paris, Texas", "Texas, Paris", False),
+        ("Who?", "Ann Lee", "**Ann Lee**", True),
+        ("Who?", "Ann Lee", "not Ann Lee", False),
+        ("Compute.", "3*4*5", "345", False),
+    ],
+)
+def test_answers_to_a_question(question: str, expected: str, actual: str, same: bool) -> None:
+    assert same_answer(expected, actual, question) is same_answer(actual, expected, question) is same
 
 
 @pytest.mark.parametrize(
@@ -272,7 +314,39 @@ def test_the_index_ranks_by_bm25_and_its_digest_follows_its_documents(pages: Pat
     assert DocumentIndex(pages).digest == index.digest
     (pages / "bread.txt").write_text("Bread.")
     assert DocumentIndex(pages).digest != index.digest
-    assert result_overlap(("a", "b"), ("b", "c")) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "overlap"),
+    [
+        ("ab", "ab", 1.0),
+        ("ab", "bc", 1 / 6),  # (0 + 0.5 x 1/2) / 1.5
+        ("ab", "ba", 1 / 3),  # (0 + 0.5 x 1) / 1.5: another page comes first
+        ("abcde", "axyzv", 1.37708 / 1.9375),  # 1 + 1/4 + 1/12 + 1/32 + 1/80: the first page alone
+        ("abcde", "abxyz", 1.75417 / 1.9375),  # 1 + 1/2 + 1/6 + 1/16 + 1/40: the first two
+        ("a", "abc", (1 + 0.25 + 0.25 / 3) / 1.75),
+        ("", "a", 0.0),
+        ("", "", 0.0),
+    ],
+)
+def test_results_agree_by_what_comes_first(first: str, second: str, overlap: float) -> None:
+    assert result_overlap(first, second) == result_overlap(second, first) == pytest.approx(overlap, abs=1e-3)
+
+
+def test_a_row_names_its_own_index_below_the_folder_of_rows(pages: Path) -> None:
+    one, two = search("Rhine Cologne Danube Vienna"), search("streams through Basel and Budapest")
+    grader = SearchGrader(SearchSettings(results=2), pages.parent)
+    assert decide((one,), (two,), grader, index="pages").reason == "same_results"
+    assert not decide((one,), (two,), grader).accepted
+    assert not decide((one,), (two,), SearchGrader(SearchSettings(results=2)), index="pages").accepted
+    with pytest.raises(DataError, match="below"):
+        decide((one,), (two,), grader, index="../pages")
+
+
+def test_an_index_without_operators_says_nothing_of_them(pages: Path) -> None:
+    grader = SearchGrader(SearchSettings(index=str(pages), results=2))
+    for other in ("Rhine Danube -Vienna", "Rhine Danube site:a.com"):
+        assert not decide((search("Rhine Danube"),), (search(other),), grader).accepted
 
 
 def test_an_index_that_cannot_be_built_is_an_error_with_its_place(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pivotrl_core.trajectories.thinking import split_thinking
-from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
+from pivotrl_core.types import Action, Candidate, Json, Role, ToolCall, content_id
 from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
 from pivotrl_core.verifiers.held import Held
 from pivotrl_core.verifiers.matching import complete_score, matching_steps
@@ -22,8 +22,8 @@ from pivotrl_core.verifiers.offers import offered_names, schema_of
 from pivotrl_core.verifiers.protocol import Decision, printable
 from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.schema import Schema
-from pivotrl_core.verifiers.search.answers import marked_answer, plain_answer
-from pivotrl_core.verifiers.search.index import DocumentIndex, result_overlap
+from pivotrl_core.verifiers.search.answers import marked_answer, same_answer
+from pivotrl_core.verifiers.search.index import DocumentIndex, RowIndexes, result_overlap
 from pivotrl_core.verifiers.search.queries import Query, query_similarity, read_query
 from pivotrl_core.verifiers.search.steps import Operation, Step, read_step
 from pivotrl_core.verifiers.search.urls import same_page
@@ -33,7 +33,7 @@ from pivotrl_core.verifiers.values import Comparison, equal_objects
 
 MAX_CALLS = 16
 """More calls than this in one action are never compared one by one."""
-_RULES = "1"
+_RULES = "2"
 
 
 class SearchReason(StrEnum):
@@ -80,15 +80,15 @@ class SearchGrader:
 
     name = "search"
 
-    def __init__(self, settings: SearchSettings | None = None) -> None:
-        """The index of the settings is built once, here.
+    def __init__(self, settings: SearchSettings | None = None, folder: Path | None = None) -> None:
+        """The index of the settings is built once, here; those that rows name lie below `folder`.
 
         Raises:
             DataError: it cannot be.
         """
         self.settings = settings or SearchSettings()
-        self._index = DocumentIndex(Path(self.settings.index)) if self.settings.index else None
-        asked = {**asdict(self.settings), "index": self._index.digest if self._index else None}
+        self._indexes = RowIndexes(folder, Path(self.settings.index) if self.settings.index else None)
+        asked = {**asdict(self.settings), "index": self._indexes.digest}
         self.version = f"{_RULES}-{content_id(asked)}"
         self._expected = Held(_read_expert)
 
@@ -103,7 +103,7 @@ class SearchGrader:
         if action.error:
             return {**components, "decision": "none", "error": printable(action.error)}
         if decision == wanted == "message":
-            return components | _compare_answers(_accepted_answers(candidate), said)
+            return components | _compare_answers(_accepted_answers(candidate), said, question_of(candidate))
         if decision == wanted == "call":
             count = {"calls": len(action.tool_calls), "calls_expected": len(expert.tool_calls)}
             one = count["calls"] == count["calls_expected"] == 1
@@ -159,12 +159,13 @@ class SearchGrader:
         if step.error:
             components |= {"parsed": found.score == 1.0, "error": printable(step.error)}
         is_search = step.operation is expected.step.operation is Operation.SEARCH
-        if self._index is not None and is_search and found.target and found.score < 1.0:
-            components |= {"executed": True, "overlap": self._overlap(self._index, expected, step)}
+        index = self._indexes.of(candidate) if is_search and found.target and found.score < 1.0 else None
+        if index is not None and _same_operators(expected.queries, step):
+            components |= {"executed": True, "overlap": self._overlap(index, expected, step)}
         return components
 
     def _overlap(self, index: DocumentIndex, expected: _Expected, actual: Step) -> float:
-        """How far two searches find the same pages; of several queries, all that they find."""
+        """How far two searches find the same pages first; of several queries, all that they find."""
         if expected.results is None:
             expected.results = self._results(index, expected.step)
         return result_overlap(expected.results, self._results(index, actual))
@@ -244,9 +245,9 @@ def _compare_steps(expected: _Expected, actual: Step, candidate: Candidate) -> _
             return _Compared(name=True, difference="page")
         one, two = (" ".join(step.texts[0].casefold().split()) for step in (first, actual))
         return _SAME if one == two else _Compared(True, True, 0.0, text_similarity(one, two), "pattern")
-    found = _compare_answers([*first.texts[:1], *_row_answers(candidate)], actual.texts[0])
-    same_answer = bool(found["same_answer"])
-    return _Compared(True, True, float(same_answer), found["similarity"], "" if same_answer else "answer")
+    found = _compare_answers([*first.texts[:1], *_row_answers(candidate)], actual.texts[0], question_of(candidate))
+    same = bool(found["same_answer"])
+    return _Compared(True, True, float(same), found["similarity"], "" if same else "answer")
 
 
 def _compare_queries(expected: Sequence[Query], actual: Sequence[Query]) -> _Compared:
@@ -257,6 +258,13 @@ def _compare_queries(expected: Sequence[Query], actual: Sequence[Query]) -> _Com
     similarity = complete_score([[value for value, _ in row] for row in pairs])
     score = complete_score([[value if says else 0.0 for value, says in row] for row in pairs])
     return _Compared(True, True, score, similarity, "" if score == 1.0 else "query")
+
+
+def _same_operators(expected: Sequence[Query], actual: Step) -> bool:
+    """Whether two searches have the same operators: the index here knows none, so only then do its results tell."""
+    sides = (expected, map(read_query, actual.texts))
+    first, second = (sorted(one for query in side for one in query.operators) for side in sides)
+    return first == second
 
 
 def _same_pages(expected: Sequence[str], actual: Sequence[str]) -> bool:
@@ -276,11 +284,15 @@ def _row_answers(candidate: Candidate) -> list[str]:
     return [one for one in named[:64] if isinstance(one, str)] if isinstance(named, list) else []
 
 
-def _compare_answers(expected: Sequence[str], actual: str) -> dict[str, Json]:
-    """Whether an answer is one of the right ones, and how like the most similar of them it is."""
+def question_of(candidate: Candidate) -> str:
+    """What the user said last."""
+    return next((one.content for one in reversed(candidate.state) if one.role is Role.USER), "")
+
+
+def _compare_answers(expected: Sequence[str], actual: str, question: str) -> dict[str, Json]:
+    """Whether an answer to a question is one of the right ones, and how like the most similar of them it is."""
     given = marked_answer(actual)
-    plain = plain_answer(given)
     right = [marked_answer(one) for one in expected]
-    if actual in expected or (plain and any(plain_answer(one) == plain for one in right)):
+    if actual in expected or any(same_answer(one, given, question) for one in right):
         return {"same_answer": True, "similarity": 1.0}
     return {"same_answer": False, "similarity": max((text_similarity(one, given) for one in right), default=0.0)}

@@ -6,19 +6,26 @@ is its path, with the line's `id`, `url` or number. Everything is held in memory
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
+from operator import mul
 from pathlib import Path
 
 from pivotrl_core.errors import DataError
+from pivotrl_core.types import Candidate
+from pivotrl_core.verifiers.row_fields import place_below
 from pivotrl_core.verifiers.search.queries import read_query
 
 MAX_BYTES = 256 * 2**20
 MAX_WORDS = 64
+_INDEXES_KEPT = 8
+PERSISTENCE = 0.5
+"""How likely a reader goes on from one result to the next: what comes first is what an agent opens."""
 _TEXTS = frozenset({".txt", ".md", ".html", ".htm"})
 _TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]{0,2000}>", re.IGNORECASE | re.DOTALL)
 _WORD = re.compile(r"\w+")
@@ -56,10 +63,38 @@ class DocumentIndex:
         return tuple(name for (name,) in rows)
 
 
+class RowIndexes:
+    """The index that a candidate's queries are tried on: the one that its row names, below `folder`, else `default`.
+
+    Raises:
+        DataError: the default one cannot be built.
+    """
+
+    def __init__(self, folder: Path | None, default: Path | None) -> None:
+        self._folder = folder
+        self._load = functools.lru_cache(_INDEXES_KEPT)(DocumentIndex)
+        self._default = DocumentIndex(default) if default else None
+        self.digest = self._default.digest if self._default else None
+
+    def of(self, candidate: Candidate) -> DocumentIndex | None:
+        """The index, or None.
+
+        Raises:
+            DataError: the row names a place outside of the folder, or one that cannot be read.
+        """
+        place = place_below(self._folder, candidate, "index")
+        return self._default if place is None else self._load(place)
+
+
 def result_overlap(first: Sequence[str], second: Sequence[str]) -> float:
-    """Shared results / all results, in [0, 1], symmetric; 0 where neither found anything, which tells nothing."""
-    together = set(first) | set(second)
-    return len(set(first) & set(second)) / len(together) if together else 0.0
+    """How far two rankings agree, first results most, in [0, 1], symmetric; 0 where either found nothing.
+
+    The mean over depths d of (shared among the first d / the longer list's d) with weight PERSISTENCE^(d - 1): rank-
+    biased overlap, cut off and normalised (Webber, Moffat and Zobel, ACM TOIS 28(4), 2010).
+    """
+    weights = [PERSISTENCE**depth for depth in range(max(len(first), len(second)))]
+    shared = (len(set(first[: depth + 1]) & set(second[: depth + 1])) / (depth + 1) for depth in range(len(weights)))
+    return sum(map(mul, weights, shared)) / sum(weights) if first and second else 0.0
 
 
 def _documents(folder: Path) -> Iterator[tuple[str, str]]:

@@ -23,11 +23,12 @@ _NO_PLURALS = frozenset({"news", "series", "species", "lens"})
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The words of a query in their order, and those among them that must be equal."""
+    """The words of a query in their order, and those among them that must be equal: numbers and operators."""
 
     words: tuple[str, ...]
     fixed: frozenset[str]
     is_ordered: bool
+    operators: tuple[str, ...] = ()
 
 
 def read_query(text: str) -> Query:
@@ -35,16 +36,18 @@ def read_query(text: str) -> Query:
     plain = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).casefold()
     words: dict[str, None] = {}
     fixed: set[str] = set()
+    operators: list[str] = []
     for operator, word in _PIECE.findall(plain):
         if operator:
             words[operator] = None
             fixed.add(operator)
+            operators.append(operator)
         elif word not in _UNSAID:
             stem = _singular(word)
             words[stem] = None
             if any(character.isdigit() for character in stem):
                 fixed.add(stem)
-    return Query(tuple(words), frozenset(fixed), not _DIRECTIONS.isdisjoint(words))
+    return Query(tuple(words), frozenset(fixed), not _DIRECTIONS.isdisjoint(words), tuple(operators))
 
 
 def _singular(word: str) -> str:
