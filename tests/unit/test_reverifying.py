@@ -26,7 +26,7 @@ from pivotrl_core.types import Candidate, Message, Role, Tool, ToolCall
 from tasks.stored import link_output
 
 NOTE = "please cancel my order because it came too late"
-NEAR = NOTE.replace("came", "was")  # similarity 0.93
+NEAR = NOTE.replace("came", "was")  # the same words that matter: similarity 0.993
 FAR = "the weather is quite nice today in town"
 TOOL = Tool("note", "", {"type": "object", "properties": {"text": {"type": "string"}}})
 
@@ -79,7 +79,7 @@ def test_the_runs_own_rule_changes_nothing_and_grades_nothing(run: Path) -> None
 
 
 def test_another_threshold_or_reward_is_decided_on_what_is_stored(run: Path) -> None:
-    found, rewards = reverify(run, settings=["verifier.text_threshold=0.99"])
+    found, rewards = reverify(run, settings=["verifier.text_threshold=0.999"])
     assert rewards == [1.0, 0.0, 0.0, 0.0]
     assert (found["graded_again"], found["rewards_changed"]) == (0, 1)
     assert (found["mean_reward_before"], found["mean_reward_after"]) == (0.5, 0.25)
@@ -144,7 +144,7 @@ def test_a_recorded_run_is_read_from_git_and_the_cache(run: Path) -> None:
     (run / "data").rename(run / "elsewhere")
     (found,) = json.loads(reverify_text(run, "night", "exact", [], run.parent / "out", as_json=True))
     assert (found["profile"], found["graded_again"], found["mean_reward_after"]) == ("base", 4, 0.25)
-    text = reverify_text(run, "night", "", ["verifier.text_threshold=0.99"], run.parent / "out", as_json=False)
+    text = reverify_text(run, "night", "", ["verifier.text_threshold=0.999"], run.parent / "out", as_json=False)
     assert "base: 4 rollouts, 0 graded again, 1 rewards changed" in text
 
 
