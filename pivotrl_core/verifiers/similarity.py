@@ -65,7 +65,7 @@ def free_text_similarity(expected: str, actual: str) -> float:
     same = sense(_nfkc(expected), _nfkc(actual))
     if same is None:
         return by_character
-    return 0.9 + by_character / 10 if same else by_character / 2
+    return max(by_character, 0.9) if same else by_character / 2
 
 
 def string_similarity(expected: str, actual: str, schema: Mapping[str, Json]) -> float:

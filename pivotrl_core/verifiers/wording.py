@@ -20,9 +20,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
+from functools import lru_cache
 
 REMARK_SHARE = 0.1
 """Share of a text's words that another text may have in addition."""
+KEPT_TEXTS = 256
+"""What is known of these many texts is kept: the expert's is compared with every sample."""
 
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
 _OPTION = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*")
@@ -88,6 +91,7 @@ def plain_signs(text: str) -> str:
     return text if text.isascii() else text.translate(_QUOTES)
 
 
+@lru_cache(maxsize=KEPT_TEXTS)
 def sort_of(text: str) -> Sort:
     """What a text is."""
     if _QUERY.match(text):
@@ -143,7 +147,8 @@ def _lines(text: str) -> list[str]:
     return [line[: len(line) - len(line.lstrip())] + " ".join(line.split()) for line in lines]
 
 
-def _words(text: str) -> list[str]:
+@lru_cache(maxsize=KEPT_TEXTS)
+def _words(text: str) -> tuple[str, ...]:
     """Words and numbers in their order, in one spelling."""
     for pattern, written in _MONEY:
         text = pattern.sub(written, text)
@@ -152,7 +157,7 @@ def _words(text: str) -> list[str]:
     text = text.casefold()
     for pattern, written in _SPELT:
         text = pattern.sub(written, text)
-    return _TOKEN.findall(text)
+    return tuple(_TOKEN.findall(text))
 
 
 def _day(month: str, day: str) -> str:
