@@ -26,7 +26,7 @@ from pivotrl_core.types import Candidate, Message, Role, Tool, ToolCall
 from tasks.stored import link_output
 
 NOTE = "please cancel my order because it came too late"
-NEAR = NOTE.replace("came", "was")  # the same words that matter: similarity 0.993
+NEAR = NOTE.replace("came", "was")  # the same words that matter: similarity at least 0.9
 FAR = "the weather is quite nice today in town"
 TOOL = Tool("note", "", {"type": "object", "properties": {"text": {"type": "string"}}})
 
