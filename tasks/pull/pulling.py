@@ -172,8 +172,17 @@ def _move_in_place(fetched: Sequence[_Staged], target: Path) -> None:
     for staged in fetched:
         staged.place.chmod(0o644)
         place = target / staged.file.path
-        place.parent.mkdir(parents=True, exist_ok=True)
+        _make_room(place, target)
         staged.place.replace(place)
+
+
+def _make_room(place: Path, target: Path) -> None:
+    """A workspace may be a folder where it was an archive of that name, or the other way round."""
+    if place.is_dir():
+        shutil.rmtree(place)
+    for above in (one for one in place.parents if one.is_relative_to(target) and one.is_file()):
+        above.unlink()
+    place.parent.mkdir(parents=True, exist_ok=True)
 
 
 def _remove_unlisted(manifest: Manifest, target: Path) -> None:

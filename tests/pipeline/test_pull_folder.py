@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,18 @@ def test_a_damaged_workspace_is_fetched_again(tmp_path: Path) -> None:
     (tmp_path / "pulled" / "workspaces" / "x.zip").write_bytes(b"bad")
     pull(FolderSource("in", tmp_path), tmp_path / "pulled")
     assert (tmp_path / "pulled" / "workspaces" / "x.zip").read_bytes() == b"one"
+
+
+@pytest.mark.parametrize("names", [("tree", "tree/a.txt"), ("tree/a.txt", "tree")])
+def test_a_workspace_may_become_a_folder_and_a_folder_a_file(tmp_path: Path, names: tuple[str, str]) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text(ROW)
+    for name in names:
+        shutil.rmtree(tmp_path / "in" / "workspaces", ignore_errors=True)
+        (tmp_path / "in" / "workspaces" / name).parent.mkdir(parents=True)
+        (tmp_path / "in" / "workspaces" / name).write_text(name)
+        manifest = pull(FolderSource("in", tmp_path), tmp_path / "pulled", prune=True)
+    assert texts(tmp_path / "pulled", manifest) == {"a.jsonl": ROW, f"workspaces/{names[1]}": names[1]}
 
 
 def test_workspaces_alone_are_nothing_to_train_on(tmp_path: Path) -> None:
