@@ -2,8 +2,8 @@
 
     python -m tests.labelled.making.search
 
-writes `tests/labelled/search/pages/world.jsonl` and `pairs.jsonl.gz` from the invented world and `samples.jsonl`. The same
-bytes every time.
+writes `pages/world.jsonl`, `pairs.jsonl.gz` and `sampled.json` in `tests/labelled/search` from the invented world and
+`samples.jsonl`. The same bytes every time.
 """
 
 from __future__ import annotations
