@@ -2,8 +2,8 @@
 
     python -m tests.labelled.making.search
 
-writes `tests/labelled/search/pages/world.jsonl` and `pairs.jsonl` from the invented world and `samples.jsonl`. The same
-bytes every time.
+writes `pages/world.jsonl`, `pairs.jsonl.gz` and `sampled.json` in `tests/labelled/search` from the invented world and
+`samples.jsonl`. The same bytes every time.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def main() -> None:
     lines = [json.dumps({"url": page.url, "title": page.title, "text": page.text}) for page in world.pages]
     index.write_text("\n".join(lines) + "\n", encoding="utf-8")
     (FOLDER / "sampled.json").write_text(json.dumps(counted(world, SAMPLES)) + "\n", encoding="utf-8")
-    for (label, origin), count in sorted(write_pairs(FOLDER / "pairs.jsonl", all_pairs(world, SAMPLES)).items()):
+    for (label, origin), count in sorted(write_pairs(FOLDER / "pairs.jsonl.gz", all_pairs(world, SAMPLES)).items()):
         print(f"{label:6} {origin:10} {count}")
 
 
