@@ -21,7 +21,7 @@ from tests.labelled.making.code_samples import SAMPLES
 from tests.labelled.making.pair_rows import Pair, message, said, write_pairs
 
 FOLDER = SAMPLES.parent
-_SAME, _OTHER, _EDGES = 4, 3, 1
+_SAME, _OTHER, _EDGES = 2, 3, 1
 """Rewritten programs of a problem, by rule; those changed at one place, and those changed at the edges."""
 _SLOW = 12
 """Every so many problems have a program that takes too long."""
@@ -41,7 +41,8 @@ def pairs_of(problem: Problem, number: int, texts: Sequence[str]) -> tuple[list[
     """The pairs of a problem, and counts of the valid programs that were sampled."""
     draw = random.Random(f"code {problem.name}")
     sampled = [text for text in dict.fromkeys(texts) if _is_function(text, problem)]
-    same = [*problem.same, *rewritten(problem.reference).items()]
+    by_rule = list(rewritten(problem.reference).items())
+    same = [*problem.same, *by_rule]
     mutants = [(kind, text) for kind, some in mutated(problem.reference, draw).items() for text in some[:2]]
     edges = list(at_the_edges(problem.reference, problem.inputs[0].startswith(("ints", "sorted", "words"))))
     slow = [("too_slow", _slow(problem))] if number % _SLOW == 0 else []
@@ -50,9 +51,12 @@ def pairs_of(problem: Problem, number: int, texts: Sequence[str]) -> tuple[list[
     found = dict(zip([*sampled, *(text for _, text in rules)], outcomes, strict=True))
     row = {"tests": {"function": problem.name, "inputs": [list(one) for one in problem.tests], "outputs": outputs}}
     pairs = list(_sampled_pairs(problem, sampled, found, row))
-    pairs += [_pair(problem, text, "valid", "rewritten", kind, row) for kind, text in _drawn(same, found, "valid", _SAME, draw)]
+    for some, count in ((problem.same, 4), (by_rule, _SAME)):
+        drawn = _drawn(some, found, "valid", count, draw)
+        pairs += [_pair(problem, text, "valid", "rewritten", kind, row) for kind, text in drawn]
     for some, count in ((problem.wrong, 4), (mutants, _OTHER), (edges, _EDGES), (slow, 1)):
-        pairs += [_pair(problem, text, "wrong", "rewritten", kind, row) for kind, text in _drawn(some, found, "wrong", count, draw)]
+        drawn = _drawn(some, found, "wrong", count, draw)
+        pairs += [_pair(problem, text, "wrong", "rewritten", kind, row) for kind, text in drawn]
     if number % 3 == 0:
         kind, text = _reaching(problem, number // 3)
         pairs.append(_pair(problem, text, "wrong", "rewritten", kind, row, "by_construction"))
@@ -78,11 +82,23 @@ def _sampled_pairs(
         if not outcome.label or text == problem.reference:
             continue
         if outcome.label == "valid":
-            kind = "sampled_same_tree" if _tree(text) == _tree(problem.reference) else "sampled_other_program"
+            kind = "sampled_same_tree" if _tree(text) == _tree(problem.reference) else f"sampled_{_style(text)}"
         else:
-            right = "most" if outcome.agreed >= 0.5 else "some" if outcome.agreed > 0.02 else "none"
+            if outcome.agreed == 0.0:
+                continue
+            right = "most" if outcome.agreed >= 0.5 else "some" if outcome.agreed > 0.05 else "few"
             kind = f"sampled_right_on_{right}"
         yield _pair(problem, text, outcome.label, "model", kind, row)
+
+
+def _style(text: str) -> str:
+    """How a program is written, in a word."""
+    nodes = {type(node).__name__ for node in ast.walk(ast.parse(text))}
+    if nodes & {"For", "While"}:
+        return "loop"
+    if nodes & {"ListComp", "SetComp", "DictComp", "GeneratorExp", "Lambda"}:
+        return "comprehension"
+    return "condition" if nodes & {"If", "IfExp"} else "expression"
 
 
 def _tree(text: str) -> str:
@@ -100,7 +116,7 @@ def _drawn(
     best: dict[str, tuple[float, str]] = {}
     for kind, text in some:
         outcome = found[text]
-        least = _LEAST_AGREED if label == "wrong" else 0.0
+        least = _LEAST_AGREED if label == "wrong" and kind != "too_slow" else -1.0
         if outcome.label == label and outcome.agreed > best.get(kind, (least, ""))[0]:
             best[kind] = (outcome.agreed, text)
     kinds = draw.sample(sorted(best), min(count, len(best)))
@@ -127,7 +143,9 @@ def _pair(
 
 def main() -> None:
     rows = [json.loads(line) for line in SAMPLES.read_text("utf-8").splitlines()]
-    texts = {row["problem"]: row["programs"] for row in rows}
+    texts: dict[str, list[str]] = {}
+    for row in rows:
+        texts.setdefault(row["problem"], []).extend(row["programs"])
     pairs: list[Pair] = []
     sampled = {"valid": 0, "identical": 0}
     for number, problem in enumerate(read_problems()):

@@ -24,7 +24,9 @@ def generated(problem: Problem) -> list[list[Json]]:
             found.append([[draw.randint(-5, 5) for _ in range(length)] for _ in range(2)])
         elif problem.inputs == ("ana", "ana"):
             first = "".join(draw.choice("abc") for _ in range(draw.randint(0, size)))
-            second = "".join(draw.sample(first, len(first))) if draw.random() < 0.5 else f"{first[1:]}{draw.choice('ab')}"
+            second = (
+                "".join(draw.sample(first, len(first))) if draw.random() < 0.5 else f"{first[1:]}{draw.choice('ab')}"
+            )
             found.append([first, second])
         else:
             found.append([_value(kind, draw, size) for kind in problem.inputs])
@@ -40,7 +42,9 @@ def _value(kind: str, draw: random.Random, size: int) -> Json:
 
 def _ints(draw: random.Random, size: int, least: int = 0) -> list[int]:
     width = draw.choice([2, 5, 9])
-    return [draw.randint(-width if draw.random() < 0.7 else 0, width) for _ in range(draw.randint(least, max(least, size)))]
+    return [
+        draw.randint(-width if draw.random() < 0.7 else 0, width) for _ in range(draw.randint(least, max(least, size)))
+    ]
 
 
 def _text(draw: random.Random, size: int, least: int = 0) -> str:
@@ -92,7 +96,9 @@ def _words(draw: random.Random, size: int, least: int = 0) -> list[str]:
 
 def _prefixes(draw: random.Random, size: int) -> list[str]:
     stem = "".join(draw.choice("ab") for _ in range(draw.randint(0, 4)))
-    return [stem + "".join(draw.choice("ab") for _ in range(draw.randint(0, 3))) for _ in range(draw.randint(0, size // 2))]
+    return [
+        stem + "".join(draw.choice("ab") for _ in range(draw.randint(0, 3))) for _ in range(draw.randint(0, size // 2))
+    ]
 
 
 _KINDS: dict[str, Callable[[random.Random, int], Json]] = {
@@ -108,7 +114,9 @@ _KINDS: dict[str, Callable[[random.Random, int], Json]] = {
     "nested": _nested,
     "text": _text,
     "text1": lambda draw, size: _text(draw, size, 1),
-    "lowertext": lambda draw, size: " ".join(draw.choice(["ab", "x", "cold", "sea"]) for _ in range(draw.randint(0, size // 2))),
+    "lowertext": lambda draw, size: " ".join(
+        draw.choice(["ab", "x", "cold", "sea"]) for _ in range(draw.randint(0, size // 2))
+    ),
     "pal": _palindrome,
     "runs": _runs,
     "letter": lambda draw, size: draw.choice("abloAz"),
@@ -117,7 +125,9 @@ _KINDS: dict[str, Callable[[random.Random, int], Json]] = {
     "words": _words,
     "words1": lambda draw, size: _words(draw, size, 1),
     "prefixes": _prefixes,
-    "pairs_text": lambda draw, size: ";".join(f"{draw.choice('abk')}={draw.randint(-9, 20)}" for _ in range(draw.randint(0, size // 3))),
+    "pairs_text": lambda draw, size: ";".join(
+        f"{draw.choice('abk')}={draw.randint(-9, 20)}" for _ in range(draw.randint(0, size // 3))
+    ),
     "table": _table,
     "table1": lambda draw, size: _table(draw, size, 1),
     "table_t": lambda draw, size: {key: f"{key}{draw.choice('xy')}" for key in _table(draw, size)},

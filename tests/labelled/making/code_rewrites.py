@@ -15,7 +15,9 @@ def rewritten(source: str) -> dict[str, str]:
     tree = ast.parse(source)
     made: dict[str, str] = {"comments": _commented(source), "wrapped": _wrapped(tree)}
     for kind, rule in _RULES.items():
-        changed = rule.visit(copy.deepcopy(tree)) if isinstance(rule, ast.NodeTransformer) else rule(copy.deepcopy(tree))
+        changed = (
+            rule.visit(copy.deepcopy(tree)) if isinstance(rule, ast.NodeTransformer) else rule(copy.deepcopy(tree))
+        )
         text = ast.unparse(ast.fix_missing_locations(changed)) + "\n"
         if ast.dump(ast.parse(text)) != ast.dump(tree):
             made[kind] = text
@@ -30,7 +32,10 @@ def rewritten(source: str) -> dict[str, str]:
 
 def _commented(source: str) -> str:
     head, *lines = source.rstrip().split("\n")
-    return "\n".join([head, '    """Solve the task."""', *(f"{line}  # step {at}" for at, line in enumerate(lines, 1))]) + "\n"
+    return (
+        "\n".join([head, '    """Solve the task."""', *(f"{line}  # step {at}" for at, line in enumerate(lines, 1))])
+        + "\n"
+    )
 
 
 def _function(tree: ast.Module) -> ast.FunctionDef:
@@ -68,16 +73,17 @@ class _Renamed(ast.NodeTransformer):
         return node
 
 
+_TURNED = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE, ast.Eq: ast.Eq, ast.NotEq: ast.NotEq}
+
+
 class _Turned(ast.NodeTransformer):
     """`a < b` as `b > a`."""
 
-    _OTHER = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE, ast.Eq: ast.Eq, ast.NotEq: ast.NotEq}
-
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
-        if len(node.ops) != 1 or type(node.ops[0]) not in self._OTHER:
+        if len(node.ops) != 1 or type(node.ops[0]) not in _TURNED:
             return node
-        return ast.Compare(node.comparators[0], [self._OTHER[type(node.ops[0])]()], [node.left])
+        return ast.Compare(node.comparators[0], [_TURNED[type(node.ops[0])]()], [node.left])
 
 
 class _Spelt(ast.NodeTransformer):
@@ -112,7 +118,9 @@ class _Indexed(ast.NodeTransformer):
             return node
         name = node.iter.id
         first = ast.parse(f"{node.target.id} = {name}[index]").body
-        return ast.For(ast.Name("index", ast.Store()), ast.parse(f"range(len({name}))").body[0].value, first + node.body, [])
+        return ast.For(
+            ast.Name("index", ast.Store()), ast.parse(f"range(len({name}))").body[0].value, first + node.body, []
+        )
 
 
 def _named_result(tree: ast.Module) -> ast.Module:
@@ -120,7 +128,10 @@ def _named_result(tree: ast.Module) -> ast.Module:
 
     class Rule(ast.NodeTransformer):
         def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
-            return [ast.Assign([ast.Name("answer", ast.Store())], node.value), ast.Return(ast.Name("answer", ast.Load()))]
+            return [
+                ast.Assign([ast.Name("answer", ast.Store())], node.value),
+                ast.Return(ast.Name("answer", ast.Load())),
+            ]
 
     return Rule().visit(tree)
 
@@ -188,7 +199,9 @@ def _loop(tree: ast.Module) -> ast.Module:
     inner = add.format(ast.unparse(value.elt))
     for test in reversed(one.ifs):
         inner = f"if {ast.unparse(test)}:\n        {inner}"
-    text = f"collected = {start}\nfor {ast.unparse(one.target)} in {ast.unparse(one.iter)}:\n    {inner}\nreturn {ending}"
+    text = (
+        f"collected = {start}\nfor {ast.unparse(one.target)} in {ast.unparse(one.iter)}:\n    {inner}\nreturn {ending}"
+    )
     body[-1:] = ast.parse(text.replace("\n    if", "\n    if")).body
     return tree
 
@@ -210,11 +223,20 @@ def mutated(source: str, draw: random.Random) -> dict[str, list[str]]:
     return made
 
 
-_OTHER_COMPARISON = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+_OTHER_COMPARISON = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+}
 _OTHER_OPERATOR = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Div, ast.Div: ast.FloorDiv,
                    ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult}  # fmt: skip
-_OTHER_NAME = {"max": "min", "min": "max", "lower": "upper", "upper": "lower", "append": "extend", "startswith": "endswith",
-               "sorted": "list", "split": "splitlines", "set": "list"}  # fmt: skip
+_OTHER_NAME = {
+    "max": "min", "min": "max", "lower": "upper", "upper": "lower", "append": "extend", "startswith": "endswith",
+    "sorted": "list", "split": "splitlines", "set": "list",
+}  # fmt: skip
 
 
 def _mutants(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -229,6 +251,19 @@ Change = Callable[[ast.AST], None]
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
+    yield from _changes_of_values(node)
+    if isinstance(node, ast.BoolOp):
+        yield "and_or", lambda one: setattr(one, "op", ast.Or() if isinstance(one.op, ast.And) else ast.And())
+    elif isinstance(node, ast.Slice) and (node.lower or node.upper):
+        yield "slice_without_bound", lambda one: setattr(one, "lower" if one.lower else "upper", None)
+    elif isinstance(node, ast.comprehension) and node.ifs:
+        yield "filter_left_out", lambda one: setattr(one, "ifs", [])
+    elif isinstance(node, ast.FunctionDef | ast.For | ast.While | ast.If):
+        for at in range(len(node.body) - 1):
+            yield "statement_left_out", lambda one, at=at: one.body.pop(at)
+
+
+def _changes_of_values(node: ast.AST) -> Iterator[tuple[str, Change]]:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         yield "off_by_one", lambda one: setattr(one, "value", one.value + 1)
         yield "one_less", lambda one: setattr(one, "value", one.value - 1)
@@ -238,19 +273,10 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
         yield "comparison", lambda one: one.ops.__setitem__(0, _OTHER_COMPARISON[type(one.ops[0])]())
     elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in _OTHER_OPERATOR:
         yield "operator", lambda one: setattr(one, "op", _OTHER_OPERATOR[type(one.op)]())
-    elif isinstance(node, ast.BoolOp):
-        yield "and_or", lambda one: setattr(one, "op", ast.Or() if isinstance(one.op, ast.And) else ast.And())
     elif isinstance(node, ast.Name) and node.id in _OTHER_NAME:
         yield "other_function", lambda one: setattr(one, "id", _OTHER_NAME[one.id])
     elif isinstance(node, ast.Attribute) and node.attr in _OTHER_NAME:
         yield "other_method", lambda one: setattr(one, "attr", _OTHER_NAME[one.attr])
-    elif isinstance(node, ast.Slice) and (node.lower or node.upper):
-        yield "slice_without_bound", lambda one: setattr(one, "lower" if one.lower else "upper", None)
-    elif isinstance(node, ast.comprehension) and node.ifs:
-        yield "filter_left_out", lambda one: setattr(one, "ifs", [])
-    if isinstance(node, ast.FunctionDef | ast.For | ast.While | ast.If) and len(node.body) > 1:
-        for at in range(len(node.body) - 1):
-            yield "statement_left_out", lambda one, at=at: one.body.pop(at)
 
 
 def at_the_edges(source: str, lists: bool) -> Iterator[tuple[str, str]]:
