@@ -153,7 +153,7 @@ def main() -> None:
         pairs += some
         sampled = {name: sampled[name] + count for name, count in counts.items()}
     (FOLDER / "sampled.json").write_text(json.dumps(sampled) + "\n", encoding="utf-8")
-    for (label, origin), count in sorted(write_pairs(FOLDER / "pairs.jsonl", pairs).items()):
+    for (label, origin), count in sorted(write_pairs(FOLDER / "pairs.jsonl.gz", pairs).items()):
         print(f"{label:6} {origin:10} {count}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from collections import Counter
@@ -61,7 +62,7 @@ def line_of(pair: Pair) -> dict[str, Json]:
 
 
 def write_pairs(path: Path, pairs: Iterable[Pair]) -> Counter[tuple[str, str]]:
-    """Write pairs, each once, and few of a kind at a state; returns counts by label and origin."""
+    """Write pairs to a packed file, each once, and few of a kind at a state; returns counts by label and origin."""
     seen: set[str] = set()
     kinds: Counter[tuple[str, str, str]] = Counter()
     counts: Counter[tuple[str, str]] = Counter()
@@ -75,7 +76,7 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> Counter[tuple[str, str]]:
         kinds[place] += 1
         counts[pair.label, pair.origin] += 1
         lines.append(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
     return counts
 
 
