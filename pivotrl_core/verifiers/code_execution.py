@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers import sandbox
@@ -31,6 +31,21 @@ class _NoResult:
 NO_RESULT: Final = _NoResult()
 
 
+class Called(NamedTuple):
+    """What a call gave: its result, and its arguments as it left them; `NO_RESULT` both where it failed."""
+
+    result: Json
+    arguments: Json
+
+
+def run_calls(
+    code: str, function: str, arguments: Sequence[Sequence[Json]], limits: sandbox.Limits = _LIMITS
+) -> list[Called]:
+    """As `run_function`, with what each call leaves of its arguments."""
+    job = {"kind": "function", "function": function, "inputs": [list(row) for row in arguments]}
+    return [Called(*(one if len(one) == 2 else (NO_RESULT, NO_RESULT))) for one in _run(code, job, limits)]
+
+
 def run_function(
     code: str, function: str, arguments: Sequence[Sequence[Json]], limits: sandbox.Limits = _LIMITS
 ) -> list[Json]:
@@ -39,13 +54,13 @@ def run_function(
     Raises:
         SandboxUnavailableError: there is no sandbox on this machine; code is never run without one.
     """
-    job = {"kind": "function", "function": function, "inputs": [list(row) for row in arguments]}
-    return _run(code, job, limits)
+    return [one.result for one in run_calls(code, function, arguments, limits)]
 
 
 def run_program(code: str, inputs: Sequence[str], limits: sandbox.Limits = _LIMITS) -> list[Json]:
     """Run `code` as a program once per input text; results are what it printed (first 4 KiB). Raises as above."""
-    return _run(code, {"kind": "program", "inputs": list(inputs), "seconds": _SECONDS_PER_TEST}, limits)
+    found = _run(code, {"kind": "program", "inputs": list(inputs), "seconds": _SECONDS_PER_TEST}, limits)
+    return [one[0] if len(one) == 1 else NO_RESULT for one in found]
 
 
 def close(value: Json, expected: Json, relative: float = 1e-5, absolute: float = 1e-8) -> bool:
@@ -59,8 +74,9 @@ def close(value: Json, expected: Json, relative: float = 1e-5, absolute: float =
         return False
 
 
-def _run(code: str, job: dict[str, Json], limits: sandbox.Limits) -> list[Json]:
-    results: list[Json] = [NO_RESULT] * len(job["inputs"])
+def _run(code: str, job: dict[str, Json], limits: sandbox.Limits) -> list[list[Json]]:
+    """What the driver sent for each test; an empty list where it sent nothing."""
+    results: list[list[Json]] = [[] for _ in job["inputs"]]
     files: dict[str, str | bytes] = {
         "driver.py": _DRIVER.read_bytes(),
         "solution.py": code.encode("utf-8", "replace"),
@@ -74,12 +90,12 @@ def _run(code: str, job: dict[str, Json], limits: sandbox.Limits) -> list[Json]:
     return results
 
 
-def _result_line(line: str) -> tuple[int, Json] | None:
-    """One [index, value] line of the driver; None for anything else, for the solution may write here too."""
+def _result_line(line: str) -> tuple[int, list[Json]] | None:
+    """One [index, value, ...] line of the driver; None for anything else, for the solution may write here too."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if isinstance(row, list) and len(row) == 2 and type(row[0]) is int and row[0] >= 0:
-        return row[0], row[1]
+    if isinstance(row, list) and len(row) in (2, 3) and type(row[0]) is int and row[0] >= 0:
+        return row[0], row[1:]
     return None

@@ -2,8 +2,9 @@
 
 In this order: can it be parsed; is it the expert's program but for white space, comments and docstrings (accepted, not
 run); do constants have the types that are stated; does it reach for resources that the expert's does not; does it pass
-the row's tests (`code_tests.py`); does it agree with the expert's at the boundary cases. Right outputs never enter the
-sandbox. A row without tests cannot accept anything but the expert's own program.
+the row's tests (`code_tests.py`); does it leave its arguments as the expert's does; does it agree with the expert's at
+boundary cases and on further inputs like the row's (`code_cases.py`). Right outputs never enter the sandbox. A row
+without tests cannot accept anything but the expert's own program.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Final
 from pivotrl_core.files import code_digest
 from pivotrl_core.types import Action, Candidate, Json, Message, content_id
 from pivotrl_core.verifiers.arguments import decode_arguments
-from pivotrl_core.verifiers.code_execution import NO_RESULT, close, run_function, run_program
+from pivotrl_core.verifiers.code_cases import varied_inputs
+from pivotrl_core.verifiers.code_execution import NO_RESULT, Called, close, run_calls, run_program
 from pivotrl_core.verifiers.code_static import parse, resources, same_tree, wrong_types
 from pivotrl_core.verifiers.code_tests import CodeTests, boundary_inputs, read_tests
 from pivotrl_core.verifiers.protocol import Decision, printable
@@ -27,8 +29,8 @@ from pivotrl_core.verifiers.sandbox import Limits
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 _CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
-    "code_grader", "code_static", "code_tests", "code_execution", "sandbox_driver", "sandbox", "sandbox_host",
-    "capture", "cgroups", "row_fields", "arguments",
+    "code_grader", "code_static", "code_tests", "code_cases", "code_execution", "sandbox_driver", "sandbox",
+    "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
 ))  # fmt: skip
 """What verdicts come out of."""
 _FENCE = re.compile(r"^```(?:python3?|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -44,11 +46,12 @@ class CodeReason(StrEnum):
     UNTESTED = "untested"
     TESTS_FAILED = "tests_failed"
     BOUNDARY_DIFFERS = "boundary_differs"
+    ARGUMENTS_CHANGED = "arguments_changed"
 
 
 @dataclass(frozen=True, slots=True)
 class CodeSettings:
-    """How code is compared. `boundary` says whether boundary cases decide, or are components only."""
+    """How code is compared. `boundary` says whether cases beyond the row's decide, or are components only."""
 
     boundary: bool = True
     limits: Limits = field(
@@ -103,6 +106,8 @@ class CodeGrader:
             return CodeReason.UNTESTED
         if found["passed"] < found["tests"]:
             return CodeReason.TESTS_FAILED
+        if found["arguments_changed"]:
+            return CodeReason.ARGUMENTS_CHANGED
         agrees = found["boundary_agreed"] == found["boundary_cases"]
         return CodeReason.ACCEPTED if agrees or not self.settings.boundary else CodeReason.BOUNDARY_DIFFERS
 
@@ -132,37 +137,58 @@ class CodeGrader:
 
     def _execute(self, candidate: Candidate, expected: str, actual: str, tests: CodeTests) -> dict[str, Json]:
         edges = boundary_inputs(tests)
-        right = self._expert_results(candidate, expected, tests, edges)
-        results = self._results(actual, tests, [*tests.inputs, *edges])
-        given = results[: len(tests.inputs)]
-        passed = sum(_equal(one, other) for one, other in zip(tests.outputs, given, strict=True))
-        cases = [(one[0], other) for one, other in zip(right, results[len(tests.inputs) :], strict=True) if one]
+        inputs = [*tests.inputs, *edges, *varied_inputs(tests, edges)]
+        right = self._expert_results(candidate, expected, tests, inputs)
+        found = self._results(actual, tests, inputs)
+        passed = sum(_equal(one, other.result) for one, other in zip(tests.outputs, found, strict=False))
+        own = len(tests.inputs)
+        cases = [(one, other) for one, other in zip(right[own:], found[own:], strict=True) if one]
+        changed = [
+            not _leaves_the_same(given, Called(*one), other)
+            for given, one, other in zip(inputs, right, found, strict=True) if one and other.result is not NO_RESULT
+        ]  # fmt: skip
         return {
             "executed": True,
-            "tests": len(tests.inputs),
+            "tests": own,
             "passed": passed,
             "boundary_cases": len(cases),
-            "boundary_agreed": sum(_equal(one, other) for one, other in cases),
+            "boundary_agreed": sum(_equal(one[0], other.result) for one, other in cases),
+            "arguments_changed": any(changed),
         }
 
     def _expert_results(
-        self, candidate: Candidate, code: str, tests: CodeTests, edges: Sequence[Sequence[Json]]
+        self, candidate: Candidate, code: str, tests: CodeTests, inputs: Sequence[Json]
     ) -> list[list[Json]]:
-        """[result] of the expert's code at each boundary case, [] where it has none; found once."""
-        if not edges:
-            return []
+        """[result, arguments] of the expert's code for each input, [] where it has none; found once.
+
+        A program has no arguments, and no cases but its tests.
+        """
+        if not tests.function:
+            return [[] for _ in inputs]
         key = self.cache and self.cache.key(candidate, None, self.version)
         stored: Json = self.cache.get(key) if self.cache is not None and key else None
         if stored is None:
-            stored = [[] if one is NO_RESULT else [one] for one in self._results(code, tests, edges)]
+            found = self._results(code, tests, inputs)
+            stored = [[] if one.result is NO_RESULT else list(one) for one in found]
             if self.cache is not None and key:
                 self.cache.put(key, stored)
         return list(stored)
 
-    def _results(self, code: str, tests: CodeTests, inputs: Sequence[Json]) -> list[Json]:
+    def _results(self, code: str, tests: CodeTests, inputs: Sequence[Json]) -> list[Called]:
         if tests.function:
-            return run_function(code, tests.function, inputs, self.settings.limits)
-        return run_program(code, inputs, self.settings.limits)
+            return run_calls(code, tests.function, inputs, self.settings.limits)
+        return [Called(one, NO_RESULT) for one in run_program(code, inputs, self.settings.limits)]
+
+
+def _leaves_the_same(given: Json, right: Called, found: Called) -> bool:
+    """Whether a call leaves its arguments as it should.
+
+    As they were, where the expert's does; as the expert's, where that returns nothing, so that this is what it is for.
+    An expert's that changes them on the way to a result asks nothing of the kind.
+    """
+    if right.arguments == given or right.result is None:
+        return bool(found.arguments == right.arguments)
+    return True
 
 
 def _equal(right: Json, given: Json) -> bool:

@@ -4,10 +4,10 @@ A row's `tests` is an object with `inputs` and `outputs`, lists of equal length,
 name as `function`: then an input is a list of arguments and an output a JSON value; without it an input is the text on
 standard input and an output the text on standard output.
 
-Boundary cases are made from the row's own inputs, one argument replaced at a time, and never leave the range that the
-inputs span: the smallest and the largest number and their neighbours inside, the shortest and the longest text and
-list, and the start of a long one. What the expert's code makes of them is what is right; where it fails, the case is
-no case.
+Boundary cases (here) and further ones (`code_cases.py`) are made from the row's own inputs and never leave what those
+span: here one argument is replaced at a time, by the smallest and the largest number and their neighbours inside, the
+shortest and the longest text and list, and the start of a long one. What the expert's code makes of them is what is
+right; where it fails, the case is no case.
 """
 
 from __future__ import annotations
@@ -52,12 +52,13 @@ def read_tests(value: Json) -> CodeTests | None:
 
 
 def boundary_inputs(tests: CodeTests) -> list[list[Json]]:
-    """Lists of arguments at the edges of what the inputs span; none for a program."""
+    """Lists of arguments at the edges of what the inputs span; none for a program, nor of lists of one length."""
     if not tests.function or len({len(arguments) for arguments in tests.inputs}) != 1:
         return []
+    linked = linked_places(tests.inputs)
     seen = {canonical_json(arguments) for arguments in tests.inputs}
     found: list[list[Json]] = []
-    for position in range(len(tests.inputs[0])):
+    for position in (place for place in range(len(tests.inputs[0])) if place not in linked):
         values = [arguments[position] for arguments in tests.inputs]
         for value in _edges(values):
             for arguments in (tests.inputs[0], tests.inputs[-1]):
@@ -66,6 +67,14 @@ def boundary_inputs(tests: CodeTests) -> list[list[Json]]:
                     seen.add(canonical_json(case))
                     found.append(case)
     return found[:MAX_BOUNDARY_CASES]
+
+
+def linked_places(inputs: Sequence[Sequence[Json]]) -> list[int]:
+    """Places of arguments that are lists of one length in each of the tests, which have several lengths."""
+    lists = [place for place in range(len(inputs[0])) if all(isinstance(one[place], list) for one in inputs)]
+    equal = all(len({len(arguments[place]) for place in lists}) == 1 for arguments in inputs)
+    lengths = {len(arguments[lists[0]]) for arguments in inputs} if lists else set()
+    return lists if len(lists) > 1 and equal and len(lengths) > 1 else []
 
 
 def _edges(values: Sequence[Json]) -> list[Json]:

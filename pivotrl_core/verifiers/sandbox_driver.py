@@ -1,7 +1,8 @@
 """Runs INSIDE the sandbox, on the standard library alone: one solution, all its tests, one JSON line per test.
 
 It is never imported by the package: `code_execution` reads it as text. It knows the inputs but not the expected
-outputs, so no trick of the solution can make a wrong answer pass. Each line is [index, value].
+outputs, so no trick of the solution can make a wrong answer pass. Each line is [index, value], and of a function called
+[index, value, arguments as the call leaves them].
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def run_calls(job: dict[str, Any], report: int) -> None:
     exec(compile(code, "solution.py", "exec"), namespace)  # noqa: S102 - what the sandbox is for
     for index, arguments in enumerate(job["inputs"]):
         with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
-            send(report, index, namespace[job["function"]](*arguments))
+            send(report, index, namespace[job["function"]](*arguments), arguments)
 
 
 def run_programs(job: dict[str, Any], report: int) -> None:
@@ -54,9 +55,9 @@ def run_programs(job: dict[str, Any], report: int) -> None:
                     send(report, index, output.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace"))
 
 
-def send(report: int, index: int, value: object) -> None:
+def send(report: int, index: int, *values: object) -> None:
     """Write one result line; a value that JSON cannot hold raises and so fails its test."""
-    os.write(report, json.dumps([index, value], allow_nan=False).encode() + b"\n")
+    os.write(report, json.dumps([index, *values], allow_nan=False).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ import pytest
 from pivotrl_core.errors import SandboxUnavailableError
 from pivotrl_core.types import Action, Candidate, Json, Message, Role, ToolCall
 from pivotrl_core.verifiers import sandbox
+from pivotrl_core.verifiers.code_cases import MAX_VARIED_CASES, varied_inputs
 from pivotrl_core.verifiers.code_grader import CodeGrader, CodeSettings
 from pivotrl_core.verifiers.code_static import parse, resources, wrong_types
-from pivotrl_core.verifiers.code_tests import boundary_inputs, read_tests
+from pivotrl_core.verifiers.code_tests import CodeTests, boundary_inputs, read_tests
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
@@ -132,6 +133,58 @@ def test_boundary_cases_stay_within_what_the_inputs_span() -> None:
     mixed = read_tests({"function": "f", "inputs": [[1], [1, 2]], "outputs": [0, 0]})
     assert mixed is not None
     assert boundary_inputs(mixed) == []
+    pairs = read_tests({"function": "f", "inputs": [[[1, 2], [3, 4]], [[], []]], "outputs": [11, 0]})
+    assert pairs is not None
+    assert boundary_inputs(pairs) == [], "lists of one length in all tests are not cut one without the other"
+
+
+def varied(*inputs: list[Json]) -> list[list[Json]]:
+    return varied_inputs(CodeTests(inputs, (0,) * len(inputs), "f"), [])
+
+
+def test_further_inputs_keep_what_those_of_the_tests_have_in_common() -> None:
+    numbers = varied([[1, 3, 5], 2], [[2, 9], 4], [[4], 3])
+    assert 20 < len(numbers) <= MAX_VARIED_CASES
+    assert numbers == varied([[1, 3, 5], 2], [[2, 9], 4], [[4], 3])
+    for values, count in numbers:
+        assert values == sorted(set(values))
+        assert 1 <= len(values) <= 3
+        assert all(1 <= value <= 9 for value in values)
+        assert 2 <= count <= 4
+    assert any(values != sorted(values) for (values,) in varied([[3, 1, 2]], [[5, 5, 1, 4]]))
+    assert any(len(values) != len(set(values)) for (values,) in varied([[3, 1, 2]], [[5, 5, 1, 4]]))
+    texts = [text for (text,) in varied(["one two"], ["a b c"], ["word"])]
+    assert texts
+    assert all(text == " ".join(text.split()) for text in texts)
+
+
+def test_further_inputs_keep_the_shape_of_what_belongs_together() -> None:
+    matrices = varied([[[1, 2], [3, 4]]], [[[1, 2, 3]]], [[[5]]])
+    assert matrices
+    assert all(len({len(row) for row in matrix}) == 1 for (matrix,) in matrices)
+    both = varied([[1, 2], [3, 4]], [[], []], [[5], [-1]])
+    assert both
+    assert all(len(first) == len(second) for first, second in both)
+    tables = varied([{"a": 1}, 1], [{"b": 2, "c": 3}, 2])
+    assert any("a" in table and len(table) == 2 for table, _ in tables)
+    assert varied([1], [1, 2]) == varied() == []
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("expert", "code", "reason"), [
+    ("def f(xs): return sorted(xs)", "def f(xs):\n    xs.sort()\n    return xs", "arguments_changed"),
+    ("def f(xs):\n    xs.sort()\n    return xs", "def f(xs): return sorted(xs)", "accepted"),
+    ("def f(xs): xs.sort()", "def f(xs):\n    xs[:] = sorted(xs)", "accepted"),
+    ("def f(xs): xs.sort()", "def f(xs): sorted(xs)", "arguments_changed"),
+    # Right on all tests and at their edges: only other numbers tell.
+    ("def f(xs): return sorted(xs)", "def f(xs): return {3: [1, 2, 3], 2: [4, 9], 0: []}.get(len(xs), xs)",
+     "boundary_differs"),
+])  # fmt: skip
+def test_what_a_call_leaves_of_its_arguments_counts(expert: str, code: str, reason: str) -> None:
+    inputs = [[[3, 1, 2]], [[9, 4]], [[]]]
+    outputs = [None] * 3 if "xs): xs.sort()" in expert else [sorted(values) for (values,) in inputs]
+    at = candidate({"function": "f", "inputs": inputs, "outputs": outputs}, expert)
+    assert verdict(code, at) == (float(reason == "accepted"), reason)
 
 
 ATTACKS = {
