@@ -3,7 +3,7 @@
     python -m tests.labelled.making.terminal_sampling MODEL_FOLDER
 
 writes `tests/labelled/terminal/samples.jsonl`: {"state", "begun", "command"}. Freely asked, a model of this size writes
-hardly any command that runs. So it is shown four tasks of other workspaces that are solved in two ways each, then the
+hardly any command that runs. So it is shown three tasks of other workspaces that are solved in two ways each, then the
 task and the expert's command, and it goes on with the second way from a beginning (`begun`) that is given: its first
 tokens, as many for all rows of a state, of the expert's command or of one of the commands written by hand.
 """
@@ -23,14 +23,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from tests.labelled.making.terminal_states import State, states
 
 SAMPLES = Path(__file__).parents[1] / "terminal" / "samples.jsonl"
-_ROWS, _STEPS, _TEMPERATURE = 24, 20, 0.8
+_ROWS, _STEPS, _TEMPERATURE = 18, 16, 0.8
 _SHOWN = """Each task is solved by two shell commands that do the same.
 Task: Print lines 1 to 20 of big.log.
 1: head -n 20 big.log
 2: sed -n '1,20p' big.log
-Task: Count the lines of code.c that have the word static.
-1: grep -c static code.c
-2: grep 'static' code.c | wc -l
 Task: Print the names in users.db, each once.
 1: awk -F: '{print $1}' users.db | sort | uniq
 2: cut -d: -f1 users.db | sort -u
@@ -45,7 +42,7 @@ class Sampler:
 
     def __init__(self, folder: str) -> None:
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        self.model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
+        self.model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=torch.bfloat16).eval()
         self.ends = torch.tensor([
             self.tokenizer.eos_token_id,
             *(index for index in range(len(self.tokenizer)) if self.tokenizer.decode([index]).startswith("\n")),
@@ -67,20 +64,23 @@ class Sampler:
         cache = self.model(torch.tensor([prompt]), past_key_values=cache, use_cache=True).past_key_values
         cache.batch_repeat_interleave(len(begun))
         rows, tokens = [list(ids) for ids in begun], torch.tensor(begun)
-        done = torch.zeros(len(rows), dtype=torch.bool)
+        open_rows, ended = list(range(len(rows))), set[int]()
         for _ in range(_STEPS):
-            logits = self.model(tokens, past_key_values=cache, use_cache=True).logits[:, -1]
+            logits = self.model(tokens, past_key_values=cache, use_cache=True).logits[:, -1].float()
             drawn = torch.multinomial((logits / _TEMPERATURE).softmax(-1), 1, generator=generator)
-            done |= torch.isin(drawn[:, 0], self.ends)
-            for row, token, over in zip(rows, drawn[:, 0].tolist(), done.tolist(), strict=True):
-                if not over:
-                    row.append(token)
-            if done.all():
+            goes_on = ~torch.isin(drawn[:, 0], self.ends)
+            for row, token, more in zip(open_rows, drawn[:, 0].tolist(), goes_on.tolist(), strict=True):
+                if more:
+                    rows[row].append(token)
+                else:
+                    ended.add(row)
+            if not goes_on.any():
                 break
-            tokens = drawn
-        texts = [self.tokenizer.decode(row) for row in rows]
-        starts = [self.tokenizer.decode(ids) for ids in begun]
-        return [(start.strip(), text.strip()) for start, text, over in zip(starts, texts, done.tolist(), strict=True) if over]
+            open_rows = [row for row, more in zip(open_rows, goes_on.tolist(), strict=True) if more]
+            cache.batch_select_indices(goes_on.nonzero()[:, 0])
+            tokens = drawn[goes_on]
+        decode = self.tokenizer.decode
+        return [(decode(begun[row]).strip(), decode(rows[row]).strip()) for row in sorted(ended)]
 
     def beginnings(self, state: State, draw: random.Random) -> list[list[int]]:
         commands = [command for command in (state.expert, *(other for _, other in state.others)) if "\n" not in command]
