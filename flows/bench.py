@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from pivotrl_core.bench.pairs import AcceptRates
     from pivotrl_core.bench.records import Comparison
     from pivotrl_core.bench.verdicts import VerdictCost
 
@@ -143,6 +144,25 @@ def verify(
 
 
 @bench.command()
+def pairs(
+    domain: Annotated[str, typer.Option(help="tool, terminal, software, search or code; all where none is given")] = "",
+    part: Annotated[str, typer.Option(help="open, kept or all; kept is for the end of a piece of work")] = "open",
+    sets: Annotated[Path | None, typer.Option(help="folder of the sets; the checkout's where not given")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How often verdicts on labelled pairs are right. Example: pivotrl bench pairs --domain tool --part open."""
+    from pivotrl_core.bench.pairs import ALL, Part, all_rates
+    from pivotrl_core.verifiers.registry import GRADERS
+    from tasks.settings import find_checkout
+
+    if domain and domain not in GRADERS:
+        raise typer.BadParameter(f"{domain!r}: choose one of {', '.join(GRADERS)}", param_hint="--domain")
+    if part not in (*Part, ALL):
+        raise typer.BadParameter(f"{part!r}: choose one of {', '.join((*Part, ALL))}", param_hint="--part")
+    _tell(all_rates(sets or find_checkout() / "tests" / "labelled", domain, part, _say), as_json, gap="")
+
+
+@bench.command()
 def gpu(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="tiny, on a processor: shows that all of it runs")] = False,
     minutes: Annotated[float, typer.Option(min=0.1, help="of all parts together")] = 14.0,
@@ -261,9 +281,9 @@ def _check_gpu() -> None:
         )
 
 
-def _tell(comparisons: Iterable[Comparison | VerdictCost], as_json: bool) -> None:
+def _tell(comparisons: Iterable[Comparison | VerdictCost | AcceptRates], as_json: bool, gap: str = "\n") -> None:
     for one in comparisons:
-        print(one.line() if as_json else f"{one.text()}\n", flush=True)
+        print(one.line() if as_json else f"{one.text()}{gap}", flush=True)
 
 
 def _say(text: str) -> None:

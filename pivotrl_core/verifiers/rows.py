@@ -7,6 +7,7 @@ a meaning there are taken over: the threshold of texts, and how parallel calls a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from pivotrl_core.errors import DataError, SandboxUnavailableError
 from pivotrl_core.trajectories.fields import InvalidRowError, read_tools
 from pivotrl_core.trajectories.nemo_gym import INPUT, NEMO_ROW, PARAMS, read_expert
 from pivotrl_core.trajectories.response_items import read_items
-from pivotrl_core.types import Candidate, Json, Message, canonical_json
+from pivotrl_core.types import Action, Candidate, Json, Message, canonical_json
 from pivotrl_core.verifiers.nemo_gym.grader import verify_nemo_gym
 from pivotrl_core.verifiers.nemo_gym.rules import ParallelRule
 from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings, ToolCallSettings, read_settings
@@ -22,6 +23,7 @@ from pivotrl_core.verifiers.registry import GRADERS, FunctionalVerifier, GraderS
 from pivotrl_core.verifiers.responses import Response, read_response
 from pivotrl_core.verifiers.rewards import RewardRule
 from pivotrl_core.verifiers.settings import FunctionalSettings, SoftwareSettings, VerdictReason
+from pivotrl_core.verifiers.tool_call import DomainRules
 
 DOMAINS: Mapping[str, str] = {
     "tool": "tool", "terminal": "terminal", "swe": "software", "search": "search", "code": "code",
@@ -42,7 +44,21 @@ def domain_of(row: Mapping[str, Json]) -> str:
     return "software" if any(key in row for key in ("ref_patch", "pivot_tags", "tool_name_match")) else "tool"
 
 
-def verify_row(row: Json, domain: str = "", compat: bool = False, workspaces: Path | None = None) -> dict[str, Json]:
+def read_row(row: Mapping[str, Json], domain: str) -> tuple[Candidate, Action]:
+    """The candidate of a row, and the action that its `response` is.
+
+    Raises:
+        DataError: the row has none that can be read.
+    """
+    try:
+        return _candidate(row, domain), read_response(row.get("response")).action(domain in _CALLS_IN_TEXT)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
+def verify_row(
+    row: Json, domain: str = "", compat: bool = False, workspaces: Path | None = None, rules: DomainRules | None = None
+) -> dict[str, Json]:
     """The verdict on a row as the fields of an output line: reward, components and reason, category or failure.
 
     Args:
@@ -50,6 +66,7 @@ def verify_row(row: Json, domain: str = "", compat: bool = False, workspaces: Pa
         domain: one of `DOMAINS`' values; empty: by what the row carries.
         compat: as NeMo Gym's own server says.
         workspaces: the folder that workspaces of terminal rows lie in, so that commands can be executed.
+        rules: of an embedded domain that tool rows are from.
 
     Raises:
         DataError: the row cannot be judged; the message says why.
@@ -64,7 +81,7 @@ def verify_row(row: Json, domain: str = "", compat: bool = False, workspaces: Pa
         settings = _settings(row, domain)
         if compat:
             return _verify_compat(row, response, domain, settings)
-        return _verify_default(row, response, domain, settings, workspaces)
+        return _verify_default(row, response, domain, settings, _Ground(workspaces, rules))
     except (ValueError, SandboxUnavailableError) as error:
         raise DataError(str(error)) from error
 
@@ -88,18 +105,26 @@ def _verify_compat(
 
 
 def _verify_default(
-    row: Mapping[str, Json], response: Response, domain: str, settings: NemoGymSettings, workspaces: Path | None
+    row: Mapping[str, Json], response: Response, domain: str, settings: NemoGymSettings, ground: _Ground
 ) -> dict[str, Json]:
     if domain not in GRADERS:
         raise ValueError(f"no verifier for {domain} rows; --compat nemo-gym has one for terminal, software and search")
-    verifier = _verifier(settings, _TEXT_THRESHOLD in canonical_json(row.get("verifier")), workspaces)
+    verifier = _verifier(settings, _TEXT_THRESHOLD in canonical_json(row.get("verifier")), ground)
     verdict = verifier.verify(_candidate(row, domain), response.action(domain in _CALLS_IN_TEXT))
     reason = VerdictReason.ACCEPTED.value if verdict.reward == 1.0 else verdict.reason
     return {"reward": verdict.reward, "components": dict(verdict.components), "reason": reason}
 
 
+@dataclass(frozen=True)
+class _Ground:
+    """What verdicts of rows stand on beside the rows: the arguments of `verify_row` of these names."""
+
+    workspaces: Path | None
+    rules: DomainRules | None
+
+
 @lru_cache(maxsize=16)
-def _verifier(settings: NemoGymSettings, own_threshold: bool, workspaces: Path | None) -> FunctionalVerifier:
+def _verifier(settings: NemoGymSettings, own_threshold: bool, ground: _Ground) -> FunctionalVerifier:
     """The verifier of settings; without a threshold of the row's own, texts are compared at ours."""
     tool = FunctionalSettings()
     if own_threshold:
@@ -107,7 +132,7 @@ def _verifier(settings: NemoGymSettings, own_threshold: bool, workspaces: Path |
     rule = ParallelRule(tool.text_threshold, settings.tool) if settings.tool.parallel_tool_call_rewarding else None
     compared = settings.software.enable_target_match or settings.software.enable_argument_similarity
     software = SoftwareSettings(name_only=not compared)
-    graders = GraderSettings(tool, software=software, workspaces=workspaces)
+    graders = GraderSettings(tool, ground.rules, software=software, workspaces=ground.workspaces)
     return FunctionalVerifier(graders, rule or RewardRule())
 
 

@@ -165,11 +165,12 @@ def test_doctor_tells_of_a_sandbox_that_is_installed_and_cannot_start(tmp_path: 
 
 
 def test_every_benchmark_has_an_example_and_says_what_is_wrong(tmp_path: Path) -> None:
-    for name in ("train", "profile", "curtail", "iterate", "verify", "gpu"):
+    for name in ("train", "profile", "curtail", "iterate", "verify", "pairs", "gpu"):
         words = _pivotrl("bench", name, "--help").stdout.split()
         assert f"Example: pivotrl bench {name}" in " ".join(words)
     wrong = {"--groups": ("train", "4,many"), "--dtype": ("train", "float16"), "--micro-batch": ("iterate", "3")}
     wrong |= {"--shape": ("profile", "qwen9"), "--device": ("curtail", "abacus")}
+    wrong |= {"--domain": ("pairs", "cooking"), "--part": ("pairs", "half")}
     for option, (name, text) in wrong.items():
         answer = _pivotrl("bench", name, option, text)
         assert (answer.returncode, option in answer.stderr) == (2, True)
