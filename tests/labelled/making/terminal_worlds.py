@@ -81,7 +81,7 @@ def _weblog(r: Random) -> Files:
     access = [
         f'{r.choice(ips)} - - [{r.randint(10, 12)}/May/2024:{r.randint(0, 23):02}:{r.randint(0, 59):02}:00 +0000] '
         f'"{r.choice(("GET", "GET", "POST"))} {r.choice(paths)} HTTP/1.1" '
-        f'{r.choice((200, 200, 200, 301, 404, 500))} {r.randint(80, 9000)}'
+        f'{r.choice((200, 200, 200, 301, 404, 500))} {r.choice((404, 200, r.randint(80, 9000), r.randint(80, 9000)))}'
         for _ in range(r.randint(28, 40))
     ]  # fmt: skip
     levels = ("INFO", "INFO", "WARN", "ERROR", "Error", "DEBUG")
@@ -94,7 +94,7 @@ def _weblog(r: Random) -> Files:
     return {
         "access.log": _lines(access), "app.log": app(r.randint(18, 30)), "logs/worker.log": app(r.randint(6, 12)),
         "logs/old/worker.1.log": app(r.randint(4, 9)), "logs/old/notes.txt": "rotated ERROR logs\n",
-        f"logs/old/worker.{r.randint(2, 9)}.log": app(r.randint(3, 6)), "logs/empty.log": "",
+        f"logs/old/worker.{r.randint(2, 9)}.log": app(r.randint(3, 6)), "logs/empty.log": "", **_perhaps(r, "logs/none/", ""),
     }  # fmt: skip
 
 
