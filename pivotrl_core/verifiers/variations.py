@@ -142,12 +142,14 @@ def _changed_lines(lines: list[str], kept: int, draw: Random, parsed: bool = Fal
     head, rest = lines[:kept], lines[kept:]
     if not rest:
         return lines
-    at, to, other = (draw.randrange(len(rest)) for _ in range(3))
+    at, to = (draw.randrange(len(rest)) for _ in range(2))
     rest[at], rest[to] = rest[to], rest[at]
     copies = [draw.choice(rest)]
     if not parsed:
         copies = [draw.choice(rest).swapcase(), *copies, _other_numbers(draw.choice(rest), draw, larger=False)]
-        rest[other] = _other_numbers(rest[other], draw, larger=True)
+        # The first in the order of texts is to be the last in the order of numbers.
+        first = rest.index(min((line for line in rest if _INTEGER.search(line)), default=rest[0]))
+        rest[first] = _other_numbers(rest[first], draw, larger=True)
     for copy in copies[: len(rest) // 4]:
         rest.insert(draw.randrange(len(rest) + 1), copy)
     return [*head, *rest]
