@@ -1,8 +1,8 @@
 """Where a command reads its one file from: `head f`, `head < f` and `cat f | head` are one command.
 
-Of tools that say nothing of their file's name, with one literal file, no option that makes the name matter. Also
-`sort | uniq` as `sort -u`, and `./f` as `f` where a word can only be a file. What differs then is what is said of a file
-that is not there.
+Of tools that say nothing of their file's name, with one literal file and no option that makes the name matter. Also
+`sort | uniq` as `sort -u`, and `./f` as `f` where a word can only be a file. What differs then is what is said of a
+file that is not there.
 """
 
 from __future__ import annotations
@@ -13,14 +13,21 @@ from dataclasses import dataclass
 
 _LITERAL = re.compile(r"[\w./+:@%,~-]*[\w.]|'[^'=]+'")
 _DOTTED = re.compile(r"\./+(?=\w)")
-_FILES_ALONE = ("cat", "head", "tail", "ls", "wc", "sort", "uniq", "rm", "cp", "mv", "mkdir", "rmdir", "touch", "tac", "du")
+_FILES_ALONE = (
+    "cat", "head", "tail", "ls", "wc", "sort", "uniq", "rm", "cp", "mv", "mkdir", "rmdir", "touch", "tac", "du",
+)  # fmt: skip
 """Tools all of whose operands are files."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """`before`: operands before the file; with one of the options `not_with` the name matters, or there is no such
-    operand; in a program that says one of `names`, too."""
+    """How a tool reads one file.
+
+    Attributes:
+        before: operands before the file.
+        not_with: options with which the name matters, or there is no such operand.
+        names: what a program says that asks for the name.
+    """
 
     before: int = 0
     not_with: str = ""
@@ -34,7 +41,8 @@ _READERS: Mapping[str, _Reader] = {
     "awk": _Reader(1, "f", ("FILENAME", "ARG", "getline")), "jq": _Reader(1, "fn", ("input_filename",)),
 }  # fmt: skip
 _VALUES: Mapping[str, str] = {
-    "head": "nc", "tail": "nc", "sort": "kto", "uniq": "fsw", "cut": "dfcb", "grep": "efmABC", "sed": "ef", "awk": "Fvf",
+    "head": "nc", "tail": "nc", "sort": "kto", "uniq": "fsw", "cut": "dfcb", "grep": "efmABC", "sed": "ef",
+    "awk": "Fvf",
 }  # fmt: skip
 
 

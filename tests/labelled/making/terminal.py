@@ -30,17 +30,19 @@ from tests.labelled.making.terminal_states import State, states
 from tests.labelled.making.terminal_worlds import WORLDS, world
 
 FOLDER = Path(__file__).parents[1] / "terminal"
-_PER_STATE = {(Label.VALID, "model"): 4, (Label.VALID, "rewritten"): 2, (Label.WRONG, "model"): 3,
-              (Label.WRONG, "rewritten"): 2}  # fmt: skip
-_SAME_KIND, _MOST_OF_A_KIND = 2, 30
+_PER_STATE = {
+    (Label.VALID, "model"): 4, (Label.VALID, "hand"): 2, (Label.VALID, "rule"): 1,
+    (Label.WRONG, "model"): 3, (Label.WRONG, "hand"): 1, (Label.WRONG, "rule"): 1,
+}  # fmt: skip
+_SAME_KIND, _MOST_OF_A_KIND = 2, 20
 _ALIKE = 0.6
 _WITHOUT_WORKSPACE = 8
 """One state of so many has none."""
 _INSTRUCTION = {
-    "terminus_1": "You solve tasks at a Linux terminal. Answer with one JSON object: state_analysis, explanation, commands "
-                  "(each with keystrokes, is_blocking, timeout_sec), is_task_complete.",
-    "terminus_2": "You solve tasks at a Linux terminal. Answer with one JSON object: analysis, plan, commands (each with "
-                  "keystrokes and, if wanted, duration), task_complete.",
+    "terminus_1": "You solve tasks at a Linux terminal. Answer with one JSON object: state_analysis, explanation, "
+                  "commands (each with keystrokes, is_blocking, timeout_sec), is_task_complete.",
+    "terminus_2": "You solve tasks at a Linux terminal. Answer with one JSON object: analysis, plan, commands (each "
+                  "with keystrokes and, if wanted, duration), task_complete.",
     "bash": "You solve tasks at a Linux terminal with the tool bash.",
 }  # fmt: skip
 _BASH = {
@@ -51,12 +53,17 @@ _BASH = {
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A command at a state with its label, where it came from and what is other in it."""
+    """A command at a state with its label, where it came from and what is other in it; `expert`: than the state's."""
 
     command: str
     labelled: Labelled
     origin: str
     kind: str
+    expert: str = ""
+
+    @property
+    def source(self) -> str:
+        return "model" if self.origin == "model" else "hand" if self.kind.startswith("by_hand") else "rule"
 
 
 def main() -> None:
@@ -67,8 +74,11 @@ def main() -> None:
     for state in states():
         commands = _commands(state, sampled.get(state.id, []))
         labels = known.labels(state, [command for command, _, _ in commands])
-        drawn = [Drawn(command, labels[command], origin, kind) for command, origin, kind in commands if command in labels]
-        rows += [_row(state, one) for one in _draw(state, drawn)]
+        drawn = [
+            Drawn(command, labels[command], origin, kind) for command, origin, kind in commands if command in labels
+        ]
+        chosen = list(_draw(state, drawn))
+        rows += [_row(state, one) for one in (*chosen, *_turned(state, chosen, drawn))]
     _write(_cap(rows))
 
 
@@ -137,7 +147,9 @@ class _Known:
         if path is not None and path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
                 state, command, label = json.loads(line)
-                self.found[state, command] = None if label is None else Labelled(**{**label, "label": Label(label["label"])})
+                self.found[state, command] = (
+                    None if label is None else Labelled(**{**label, "label": Label(label["label"])})
+                )
 
     def labels(self, state: State, commands: Sequence[str]) -> dict[str, Labelled]:
         missing = [command for command in commands if (state.id, command) not in self.found]
@@ -155,16 +167,27 @@ class _Known:
 
 
 def _draw(state: State, drawn: Sequence[Drawn]) -> Iterator[Drawn]:
-    """Pairs of one state: of each label and origin so many, two of a kind at most, wrong ones only where they look alike."""
+    """Pairs of one state: of each label and origin so many, two of a kind at most; wrong ones where they look alike."""
     right = [state.expert, *(one.command for one in drawn if one.labelled.label is Label.VALID)]
     order = sorted(drawn, key=lambda one: sha256(f"{state.id}/{one.command}".encode()).hexdigest())
-    for (label, origin), count in _PER_STATE.items():
+    for (label, source), count in _PER_STATE.items():
         kinds: Counter[str] = Counter()
         for one in order:
-            fits = one.labelled.label is label and one.origin == origin and kinds[one.kind] < _SAME_KIND
+            fits = one.labelled.label is label and one.source == source and kinds[one.kind] < _SAME_KIND
             if fits and kinds.total() < count and (label is Label.VALID or _is_hard(one, right)):
                 kinds[one.kind] += 1
                 yield one
+
+
+def _turned(state: State, chosen: Sequence[Drawn], drawn: Sequence[Drawn]) -> Iterator[Drawn]:
+    """Valid commands of the model as the expert's, each beside another valid command: both do what the expert does."""
+    others = [one for one in chosen if one.labelled.label is Label.VALID and one.origin == "rewritten"]
+    others += [one for one in drawn if one.labelled.label is Label.VALID and one.kind.startswith("by_hand")]
+    left = list(dict.fromkeys(one.command for one in reversed(others)))
+    for one in chosen:
+        if one.labelled.label is Label.VALID and one.origin == "model":
+            other = left.pop(0) if left else state.expert
+            yield Drawn(other, one.labelled, "model", f"of_model_{_kind(one.command, other)}", one.command)
 
 
 def _is_hard(one: Drawn, right: Sequence[str]) -> bool:
@@ -184,10 +207,10 @@ def _row(state: State, one: Drawn) -> dict[str, Any]:
     }  # fmt: skip
     if harness == "bash":
         call = {"type": "function_call", "name": "bash"}
-        row["expected_action"] = {**call, "arguments": json.dumps({"command": state.expert})}
+        row["expected_action"] = {**call, "arguments": json.dumps({"command": one.expert or state.expert})}
         row["response"] = [{**call, "call_id": "1", "arguments": json.dumps({"command": one.command})}]
     else:
-        row["expected_answer"] = _answer(harness, state.expert)
+        row["expected_answer"] = _answer(harness, one.expert or state.expert)
         row["response"] = _answer(harness, one.command)
     if digits // 5 % _WITHOUT_WORKSPACE:
         row["workspace"] = f"workspaces/{state.world}.tar"
@@ -234,7 +257,9 @@ def _write(rows: list[dict[str, Any]]) -> None:
     (FOLDER / "workspaces").mkdir(parents=True)
     for name in WORLDS:
         (FOLDER / "workspaces" / f"{name}.tar").write_bytes(make_workspace(world(name, 0)).image)
-    lines = [json.dumps(row, sort_keys=True, ensure_ascii=False) for row in sorted(rows, key=lambda row: str(row["pair"]))]
+    lines = [
+        json.dumps(row, sort_keys=True, ensure_ascii=False) for row in sorted(rows, key=lambda row: str(row["pair"]))
+    ]
     (FOLDER / "pairs.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     counts = Counter((row["part"], row["label"], row["origin"], "workspace" in row) for row in rows)
     for key, count in sorted(counts.items()):

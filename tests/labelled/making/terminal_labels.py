@@ -115,7 +115,9 @@ def run_commands(
     """What each command did in a fresh folder with these nodes, all in one sandbox."""
     plain = [[path, str(node.kind), base64.b64encode(node.content).decode(), node.executable] for path, node in nodes]
     job = {"nodes": plain, "runs": [[backwards, command] for command in commands]}
-    result = sandbox.run(["/usr/bin/python3", "-I", "-S", "-B", "-c", _driver()], {"job.json": json.dumps(job)}, _LIMITS)
+    result = sandbox.run(
+        ["/usr/bin/python3", "-I", "-S", "-B", "-c", _driver()], {"job.json": json.dumps(job)}, _LIMITS
+    )
     lines = result.stdout.splitlines()
     if len(lines) != len(commands):
         raise RuntimeError(f"{len(lines)} of {len(commands)} commands came back: {result.stop} {result.stderr[-500:]}")
