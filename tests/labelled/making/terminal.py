@@ -27,7 +27,8 @@ from pivotrl_core.verifiers.workspace import make_workspace
 from tests.labelled.making.terminal_labels import Label, Labelled, label_commands, observe
 from tests.labelled.making.terminal_rewrites import rewritten
 from tests.labelled.making.terminal_states import State, states
-from tests.labelled.making.terminal_worlds import WORLDS, world
+from tests.labelled.making.terminal_trees import WORLDS
+from tests.labelled.making.terminal_worlds import world
 
 FOLDER = Path(__file__).parents[1] / "terminal"
 _PER_STATE = {
@@ -35,7 +36,8 @@ _PER_STATE = {
     (Label.WRONG, "model"): 3, (Label.WRONG, "hand"): 1, (Label.WRONG, "rule"): 1,
 }  # fmt: skip
 _SAME_KIND, _MOST_OF_A_KIND = 2, 20
-_ALIKE = 0.6
+_ALIKE, _ALIKE_ASTRAY = 0.6, 0.85
+"""Similarity of wrong commands to a right one; of those that name what is not there, a higher one."""
 _WITHOUT_WORKSPACE = 8
 """One state of so many has none."""
 _INSTRUCTION = {
@@ -192,7 +194,8 @@ def _turned(state: State, chosen: Sequence[Drawn], drawn: Sequence[Drawn]) -> It
 
 def _is_hard(one: Drawn, right: Sequence[str]) -> bool:
     alike = max(Indel.normalized_similarity(one.command, other) for other in right)
-    return alike >= _ALIKE and not one.labelled.broken
+    alike_enough = _ALIKE_ASTRAY if one.labelled.astray else _ALIKE
+    return alike >= alike_enough and not one.labelled.broken
 
 
 def _row(state: State, one: Drawn) -> dict[str, Any]:

@@ -87,7 +87,13 @@ def run(command: str) -> dict[str, Any]:
         folder = ""
     os.close(told)
     text = output[:20_000].decode("utf-8", "replace")
-    return {"status": process.returncode, "output": text, "folder": folder, "late": late or len(output) > 20_000}
+    return {
+        "status": process.returncode,
+        "output": text,
+        "folder": folder,
+        "late": late or len(output) > 20_000,
+        "background": command.rstrip().endswith("&"),
+    }
 
 
 def tree() -> dict[str, str]:

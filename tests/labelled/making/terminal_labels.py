@@ -29,6 +29,7 @@ _BROKEN = re.compile(
     r"[Uu]sage:|unterminated|unknown command|unmatched|parse error|compile error|SyntaxError|unknown predicate|"
     r"missing argument|invalid argument|ambiguous redirect|not an option|Try '"
 )
+_ASTRAY = re.compile(r"No such file|cannot access|can't (?:read|open)|did not match any file|Could not open")
 _HERE = re.compile(r"(?<![\w./])(?:\./+|/box/)(?=\S)")
 
 
@@ -43,13 +44,14 @@ class Label(StrEnum):
 class Labelled:
     """`chance`: wrong, and the same in the workspace itself; only other copies tell. `where`: what differs.
 
-    `broken`: the shell or a tool said that the command is none.
+    `broken`: the shell or a tool said that the command is none; `astray`: that something is not there.
     """
 
     label: Label
     where: str = ""
     chance: bool = False
     broken: bool = False
+    astray: bool = False
 
 
 def label_commands(state: State, commands: Sequence[str]) -> dict[str, Labelled]:
@@ -68,7 +70,8 @@ def label_commands(state: State, commands: Sequence[str]) -> dict[str, Labelled]
             where = _difference(expert, run, unordered)
             if where in ("files", "output", "folder"):
                 chance = copy > 0 and not (command in found and found[command].where)
-                found[command] = Labelled(Label.WRONG, where, chance, bool(_BROKEN.search(run["output"])))
+                said = [bool(pattern.search(run["output"])) for pattern in (_BROKEN, _ASTRAY)]
+                found[command] = Labelled(Label.WRONG, where, chance, *said)
                 left.remove(command)
             elif where:
                 found[command] = Labelled(Label.UNCLEAR, where)
@@ -82,6 +85,8 @@ def _has_effect(run: dict[str, Any]) -> bool:
 def _difference(expected: dict[str, Any], actual: dict[str, Any], unordered: bool) -> str:
     if expected["late"] or actual["late"]:
         return "late"
+    if actual["background"]:
+        return "background"
     if (expected["changes"], expected["git"]) != (actual["changes"], actual["git"]):
         return "files"
     if expected["folder"] != actual["folder"]:
