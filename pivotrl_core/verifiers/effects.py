@@ -126,6 +126,7 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     cut = "" if result.stop in (Stop.EXITED, Stop.SIGNAL) else str(result.stop)
     cut = cut or ("" if tree.complete else "files limit")
     found = result.exit_status not in (126, 127) and _MISSING.search(output) is None
+    output = "" if cut else output  # where it was cut says nothing
     happened = bool(output) or bool(changes) or before != after
     shell, variables = _new_variables(before, after)
     return Effect(
@@ -186,9 +187,11 @@ def _counts(path: str) -> bool:
 
 
 def _content(node: Node | None, run_time: RunTime) -> list[Json]:
-    """A node for its digest: text without what is volatile, other bytes as they are; nothing for one that is gone."""
+    """A node for its digest: text without what is volatile, other bytes as they are, links by their place; or nothing."""
     if node is None:
         return []
+    if node.kind is NodeKind.LINK:
+        return [str(node.kind), str(PurePosixPath(os.fsdecode(node.content)))]
     try:
         text = without_volatile(node.content.decode("utf-8"), run_time)
     except UnicodeDecodeError:

@@ -38,6 +38,10 @@ _PLAIN = ("word", "raw_string", "string", "concatenation", "number", "simple_exp
           "command_substitution", "ansi_c_string", "command_name", "special_character")  # fmt: skip
 
 
+class _OpenHeredocError(ValueError):
+    """What the parser takes for the end of a here-document is none for a shell."""
+
+
 def normal_form(text: str) -> tuple[str, ...] | None:
     """Tokens of the normal form, none of them for an empty text; None where the text cannot be parsed."""
     if len(text) > MAX_CHARACTERS or "\0" in text or not _LATIN.fullmatch(text):
@@ -45,7 +49,7 @@ def normal_form(text: str) -> tuple[str, ...] | None:
     try:
         root = Parser(_language()).parse(text.encode("utf-8")).root_node
         return None if root.has_error else tuple(_statements_of(root.children))
-    except (UnicodeEncodeError, RecursionError):
+    except (UnicodeEncodeError, RecursionError, _OpenHeredocError):
         return None
 
 
@@ -102,6 +106,18 @@ def _redirect(node: Node) -> list[str]:
 def _heredoc_start(node: Node) -> list[str]:
     """Whether what follows is expanded; the word itself says nothing."""
     return ["<quoted>" if any(mark in _text(node) for mark in "'\"\\") else "<plain>"]
+
+
+def _heredoc_end(node: Node) -> list[str]:
+    """Nothing, where the word stands on a line alone; for the shell, the text goes on behind anything else."""
+    root = node
+    while root.parent is not None:
+        root = root.parent
+    assert root.text is not None
+    behind = root.text[node.end_byte - root.start_byte :]
+    if behind and not behind.startswith(b"\n"):
+        raise _OpenHeredocError
+    return []
 
 
 def _closed(node: Node) -> list[str]:
@@ -254,7 +270,7 @@ _RULES: Mapping[str, Callable[[Node], list[str]]] = {
     "file_redirect": _redirect,
     "heredoc_start": _heredoc_start,
     "heredoc_body": lambda node: [shlex.quote(_text(node))],
-    "heredoc_end": lambda _: [],
+    "heredoc_end": _heredoc_end,
     "compound_statement": _group,
     "subshell": _subshell,
     "pipeline": _pipeline,

@@ -135,9 +135,11 @@ def _changed(path: str, node: Node, draw: Random) -> Node:
 
 
 def _changed_lines(lines: list[str], kept: int, draw: Random, parsed: bool = False) -> list[str]:
-    """Two lines at other places, one with other numbers; a quarter more, three at most, in another case among them.
+    """Two lines at other places, one with other numbers, a quarter saying all twice; up to three more.
 
-    The first `kept` lines stay. Lines that are `parsed` values only change places and come again.
+    Those are one in another case, one as it is, one with other numbers, as far as they make up a quarter. The first
+    `kept` lines stay, and then no line says more than it did. Lines that are `parsed` values only change places and
+    come again.
     """
     head, rest = lines[:kept], lines[kept:]
     if not rest:
@@ -147,6 +149,8 @@ def _changed_lines(lines: list[str], kept: int, draw: Random, parsed: bool = Fal
     copies = [draw.choice(rest)]
     if not parsed:
         copies = [draw.choice(rest).swapcase(), *copies, _other_numbers(draw.choice(rest), draw, larger=False)]
+        for doubled in draw.sample(range(len(rest)), max(1, len(rest) // 4)) if not kept else ():
+            rest[doubled] = f"{rest[doubled]} {rest[doubled].strip()}"
         # The first in the order of texts is to be the last in the order of numbers.
         first = rest.index(min((line for line in rest if _INTEGER.search(line)), default=rest[0]))
         rest[first] = _other_numbers(rest[first], draw, larger=True)

@@ -46,6 +46,7 @@ SAME = [
     ("cat ./f | wc --lines", "wc -l < f"),
     ("sed -n '$p' f", "sed --quiet '$p' < f"),
     ("(sort f | uniq) > g; rm ./g", "(sort -u f) > g; rm g"),
+    ("(git --version)", "git  --version"),
     ("", "  # nothing"),
 ]
 DIFFERENT = [
@@ -120,7 +121,18 @@ def test_different_commands_have_different_forms(one: str, other: str) -> None:
     assert normal_form(one) != normal_form(other)
 
 
-@pytest.mark.parametrize("text", ["if a; then", "echo 'open", "a\0b", "x" * 30_000, "(" * 5_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat <<EOF\nx\nEOF  # end",
+        "cat <<EOF\nx\nEOF \nls\n",
+        "if a; then",
+        "echo 'open",
+        "a\0b",
+        "x" * 30_000,
+        "(" * 5_000,
+    ],
+)
 def test_what_is_no_shell_or_too_long_has_no_form(text: str) -> None:
     assert normal_form(text) is None
 

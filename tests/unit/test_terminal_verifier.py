@@ -236,6 +236,9 @@ BY_CHANCE = [
     ("f=app.log; cat $f", "cat app.log", "differs"),
     ("cat app.log", "export f=app.log; cat $f", "differs"),
     ("cat app.log", "IFS=,; cat app.log", "differs"),
+    ("sed -i 's/ERROR/OK/' app.log", "sed -i 's/ERROR/OK/g' app.log", "by chance"),
+    ("ln -s logs l", "ln -s ./logs/ l", "same"),
+    ("ln -s logs l", "ln -s /box/logs l", "differs"),
     ("git init -q; git add app.log", "git init -q; git add app.log logs", "differs"),
     ("git init -q; git add app.log", "git init -q && git add -- ./app.log", "same"),
 ]

@@ -15,7 +15,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,10 @@ from tests.labelled.making.terminal_worlds import world
 
 FOLDER = Path(__file__).parents[1] / "terminal"
 _PER_STATE = {
-    (Label.VALID, "model"): 4, (Label.VALID, "hand"): 2, (Label.VALID, "rule"): 1,
+    (Label.VALID, "model"): 6, (Label.VALID, "hand"): 2, (Label.VALID, "rule"): 1,
     (Label.WRONG, "model"): 3, (Label.WRONG, "hand"): 1, (Label.WRONG, "rule"): 1,
 }  # fmt: skip
-_SAME_KIND, _MOST_OF_A_KIND = 2, 20
+_SAME_KIND, _MOST_OF_A_KIND = 3, 20
 _ALIKE, _ALIKE_ASTRAY = 0.6, 0.85
 """Similarity of wrong commands to a right one; of those that name what is not there, a higher one."""
 _WITHOUT_WORKSPACE = 8
@@ -80,7 +80,7 @@ def main() -> None:
             Drawn(command, labels[command], origin, kind) for command, origin, kind in commands if command in labels
         ]
         chosen = list(_draw(state, drawn))
-        rows += [_row(state, one) for one in (*chosen, *_turned(state, chosen, drawn))]
+        rows += [_row(state, one) for one in (*chosen, *_turned(state, chosen, drawn, known))]
     _write(_cap(rows))
 
 
@@ -181,15 +181,17 @@ def _draw(state: State, drawn: Sequence[Drawn]) -> Iterator[Drawn]:
                 yield one
 
 
-def _turned(state: State, chosen: Sequence[Drawn], drawn: Sequence[Drawn]) -> Iterator[Drawn]:
-    """Valid commands of the model as the expert's, each beside another valid command: both do what the expert does."""
+def _turned(state: State, chosen: Sequence[Drawn], drawn: Sequence[Drawn], known: _Known) -> Iterator[Drawn]:
+    """Valid commands of the model as the expert's, each beside another one that does what the state's expert does."""
     others = [one for one in chosen if one.labelled.label is Label.VALID and one.origin == "rewritten"]
     others += [one for one in drawn if one.labelled.label is Label.VALID and one.kind.startswith("by_hand")]
     left = list(dict.fromkeys(one.command for one in reversed(others)))
     for one in chosen:
         if one.labelled.label is Label.VALID and one.origin == "model":
             other = left.pop(0) if left else state.expert
-            yield Drawn(other, one.labelled, "model", f"of_model_{_kind(one.command, other)}", one.command)
+            found = known.labels(replace(state, expert=one.command), [other]).get(other)
+            if found is not None and found.label is Label.VALID:
+                yield Drawn(other, found, "model", f"of_model_{_kind(one.command, other)}", one.command)
 
 
 def _is_hard(one: Drawn, right: Sequence[str]) -> bool:

@@ -5,12 +5,14 @@
 writes `tests/labelled/terminal/samples.jsonl`: {"state", "begun", "command"}. Freely asked, a model of this size writes
 hardly any command that runs. So it is shown three tasks of other workspaces that are solved in two ways each, then the
 task and the expert's command, and it goes on with the second way from a beginning (`begun`) that is given: the first
-three to eight tenths of the tokens of the expert's command or of one of the commands written by hand.
+three to eight tenths of the tokens of the expert's command or of one of the commands written by hand; in a second
+round five to nine tenths of one that is rewritten by a rule or by hand.
 """
 
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import sys
 from collections.abc import Sequence
@@ -21,11 +23,13 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from tests.labelled.making.terminal_rewrites import SPELLINGS, rewritten
 from tests.labelled.making.terminal_states import State, states
 
 SAMPLES = Path(__file__).parents[1] / "terminal" / "samples.jsonl"
 _ROWS, _STEPS, _TEMPERATURE, _AT_ONCE = 16, 14, 0.8, 6
-_CUTS = (0.3, 0.45, 0.6, 0.75)
+_CUTS = ((0.3, 0.45, 0.6, 0.75), (0.5, 0.65, 0.8, 0.9))
+"""Share of a command's tokens that is given, by round."""
 _SHOWN = """Each task is solved by two shell commands that do the same.
 Task: Print lines 1 to 20 of big.log.
 1: head -n 20 big.log
@@ -56,11 +60,11 @@ class Sampler:
         return list(self.tokenizer(text).input_ids)
 
     @torch.inference_mode()
-    def commands(self, chosen: Sequence[State]) -> list[list[tuple[str, str]]]:
+    def commands(self, chosen: Sequence[State], turn: int) -> list[list[tuple[str, str]]]:
         """(beginning, command) of every row of some states, all at once: padded on the left, and padding masked."""
         prompts = [self.ids(f"Task: {one.task}\n1: {one.expert.replace(chr(10), '; ')}\n2:") for one in chosen]
-        begun = [ids for one in chosen for ids in self.beginnings(one)]
-        generator = torch.Generator().manual_seed(int(chosen[0].id, 16) % 2**48)
+        begun = [ids for one in chosen for ids in self.beginnings(one, turn)]
+        generator = torch.Generator().manual_seed((int(chosen[0].id, 16) + turn) % 2**48)
         mask = torch.ones(len(chosen), self.shown.get_seq_length(), dtype=torch.long)
         cache = copy.deepcopy(self.shown)
         cache.batch_repeat_interleave(len(chosen))
@@ -99,12 +103,14 @@ class Sampler:
         )
         return mask, found.logits[:, -1]
 
-    def beginnings(self, state: State) -> list[list[int]]:
+    def beginnings(self, state: State, turn: int) -> list[list[int]]:
         """The first tokens of the commands of a state: cut at several lengths, in turns."""
-        commands = [command for command in (state.expert, *(other for _, other in state.others)) if "\n" not in command]
+        by_hand = (state.expert, *(other for _, other in state.others))
+        by_rules = tuple(command for kind, command in rewritten(state.expert, state.id) if kind in SPELLINGS)
+        commands = [command for command in (by_hand, (*by_rules, *by_hand[1:]))[turn] if "\n" not in command]
         lines = [self.ids(" " + command) for command in commands or [state.expert.split("\n")[0]]]
         return [
-            ids[: max(1, round(len(ids) * _CUTS[(at // len(lines) + at) % len(_CUTS)]))]
+            ids[: max(1, round(len(ids) * _CUTS[turn][(at // len(lines) + at) % len(_CUTS[turn])]))]
             for at, ids in ((at, lines[at % len(lines)]) for at in range(_ROWS))
         ]
 
@@ -113,9 +119,9 @@ def main() -> None:
     """Sample at all states and write what came, each command once."""
     sampler, everyone = Sampler(sys.argv[1]), states()
     with SAMPLES.open("w", encoding="utf-8") as file:
-        for start in range(0, len(everyone), _AT_ONCE):
+        for turn, start in itertools.product(range(len(_CUTS)), range(0, len(everyone), _AT_ONCE)):
             chosen = everyone[start : start + _AT_ONCE]
-            for state, commands in zip(chosen, sampler.commands(chosen), strict=True):
+            for state, commands in zip(chosen, sampler.commands(chosen, turn), strict=True):
                 found = {command: begun for begun, command in reversed(commands)}
                 for command, begun in sorted(found.items()):
                     file.write(json.dumps({"state": state.id, "begun": begun, "command": command}) + "\n")

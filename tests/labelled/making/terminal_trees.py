@@ -45,7 +45,8 @@ def _weblog(r: Random) -> Files:
     access = [
         f"{r.choice(ips)} - - [{r.randint(10, 12)}/May/2024:{r.randint(0, 23):02}:{r.randint(0, 59):02}:00 +0000] "
         f'"{r.choice(("GET", "GET", "POST"))} {r.choice(paths)} HTTP/1.1" '
-        f"{r.choice((200, 200, 200, 301, 404, 500))} {r.choice((404, 8888, r.randint(80, 9000), r.randint(80, 9000)))}"
+        f"{r.choice((200, 200, 200, 301, 404, 500))} "
+        f"{r.choice((404, r.randint(80, 900), r.randint(80, 9000), 10 * r.randint(890, 899)))}"
         for _ in range(r.randint(28, 40))
     ]
     levels = ("INFO", "INFO", "WARN", "ERROR", "Error", "DEBUG")
@@ -145,8 +146,8 @@ def _package(r: Random) -> Files:
         **_perhaps(r, "tests/notes.py", "# TODO: write\n"),
         **_perhaps(r, "src/data/gen.py", "def load_table_9():\n    # TODO: rows\n    return 1\n"),
         "src/data/table.json": json.dumps({"rows": r.randint(1, 50)}) + "\n",
-        "README.md": f"# Package\n\nInstall it.\n\n## Usage\n\nRun `main.py`. TODO: {r.choice(WORDS)}\n\n"
-        * r.randint(1, 2),
+        "README.md": f"# Package\n\nInstall it.\n\n## Usage\n\nRun `main.py`. TODO: {r.choice(WORDS)}\n"
+        f"{r.choice(WORDS)}.\n" * r.randint(1, 2),
         "main.py": f"import sys\n\nVERSION = '1.{r.randint(0, 9)}.0'\n\nif __name__ == '__main__':\n"
         f"    print('version', VERSION)\n    print('mode', sys.argv[1:])\n",
         "requirements.txt": _lines(
