@@ -187,10 +187,10 @@ def _counts(path: str) -> bool:
 
 
 def _content(node: Node | None, run_time: RunTime) -> list[Json]:
-    """A node for its digest: text without what is volatile, other bytes as they are, links by their place; or nothing."""
+    """A node for its digest: text without what is volatile, other bytes and links as they are; or nothing."""
     if node is None:
         return []
-    if node.kind is NodeKind.LINK:
+    if node.kind is NodeKind.LINK:  # however the place is spelt
         return [str(node.kind), str(PurePosixPath(os.fsdecode(node.content)))]
     try:
         text = without_volatile(node.content.decode("utf-8"), run_time)

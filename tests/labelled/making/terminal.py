@@ -32,12 +32,14 @@ from tests.labelled.making.terminal_worlds import world
 
 FOLDER = Path(__file__).parents[1] / "terminal"
 _PER_STATE = {
-    (Label.VALID, "model"): 6, (Label.VALID, "hand"): 2, (Label.VALID, "rule"): 1,
+    (Label.VALID, "model"): 2, (Label.VALID, "hand"): 2, (Label.VALID, "rule"): 1,
     (Label.WRONG, "model"): 3, (Label.WRONG, "hand"): 1, (Label.WRONG, "rule"): 1,
 }  # fmt: skip
 _SAME_KIND, _MOST_OF_A_KIND = 3, 20
 _ALIKE, _ALIKE_ASTRAY = 0.6, 0.85
 """Similarity of wrong commands to a right one; of those that name what is not there, a higher one."""
+_GIVEN, _GIVEN_OF_KNOWN = 0.8, 0.6
+"""Largest share of a sampled command that was given to the model as its beginning."""
 _WITHOUT_WORKSPACE = 8
 """One state of so many has none."""
 _INSTRUCTION = {
@@ -85,11 +87,21 @@ def main() -> None:
 
 
 def _samples() -> dict[str, list[str]]:
+    """By state, what the model wrote itself to a good part: of what a rule or a hand wrote as well, four tenths."""
     found: dict[str, list[str]] = {}
+    known = {(state.id, command) for state in states() for command in _written(state)}
     for line in (FOLDER / "samples.jsonl").read_text(encoding="utf-8").splitlines():
         sample = json.loads(line)
-        found.setdefault(sample["state"], []).append(sample["command"])
+        state, command = sample["state"], sample["command"]
+        given = len(sample["begun"]) / max(1, len(command))
+        if given <= (_GIVEN_OF_KNOWN if (state, command) in known else _GIVEN):
+            found.setdefault(state, []).append(command)
     return found
+
+
+def _written(state: State) -> Iterator[str]:
+    yield from (command for _, command in state.others)
+    yield from (command for _, command in rewritten(state.expert, state.id))
 
 
 def _commands(state: State, sampled: Sequence[str]) -> list[tuple[str, str, str]]:
