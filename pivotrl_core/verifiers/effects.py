@@ -2,7 +2,9 @@
 
 Both sides start from copies of one workspace, in sandboxes of their own, with the same clock of git and the same hash
 seed of Python. What is volatile is written out first (`volatile.py`). Left out: caches of Python and pytest, git's
-index (it holds times), variables that bash counts up. Two effects say something about two actions only where the
+index (it holds times; what is staged is told instead) and its logs, variables that bash counts up. Where `./a`,
+`/box/a` and `a` name one file, what is shown may say either. Variables that a script leaves beside the expert's own do
+no harm; those of the expert must be there. Two effects say something about two actions only where the
 expert's is `telling`: it was not cut by a limit, every program was found, nothing runs on in the background, and
 something was shown or changed.
 """
@@ -30,7 +32,7 @@ _SEPARATOR = "\x1e--- pivotrl ---\x1e"
 _RUNNER = """
 export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z PYTHONHASHSEED=0 TERM=dumb
 exec 2>&1 {_report}>&1
-_say='{ pwd; _seen=(/proc/[0-9]*); echo "${#_seen[@]} processes"; unset _seen; umask; echo "$-"; jobs; alias; declare -f
+_say='{ pwd; [ -d ~/.git ] && git -C ~ ls-files -s; _seen=(/proc/[0-9]*); echo "${#_seen[@]} processes"; unset _seen; umask; echo "$-"; jobs; alias; declare -f
 declare -p; printf "%s" "$1"; } >&"$_report"'
 eval "$_say"
 trap '_status=$?; printf "%s" "$1" >&"$_report"; eval "$_say"; exit $_status' EXIT
@@ -45,6 +47,15 @@ _JOB = re.compile(r"^\[\d+\][ +-]+(\w+).*", re.MULTILINE)
 _MISSING = re.compile(r"command not found|No module named|Could not resolve host|Network is unreachable")
 
 
+_VARIABLE = re.compile(r"^declare -- (\w+)=(?:.*\n(?!declare ))*.*\n?", re.MULTILINE)
+_OF_THE_SHELL = re.compile(
+    r"LC_|LANG|BASH|HIST|PS\d|PROMPT_|POSIX|IFS|CDPATH|ENV$|TMOUT|OPT(?:ARG|IND|ERR)|GLOBIGNORE|FIGNORE|EXECIGNORE|TIMEFORMAT"
+)
+"""Names of variables that change what the shell itself does; they count as part of it."""
+_MAX_VARIABLES = 50
+_HERE = re.compile(r"(?<![\w./~*?-])(?:\./+|/box/)(?=[\w.])")
+
+
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What one run did, by digests.
@@ -52,18 +63,24 @@ class Effect:
     Attributes:
         files: of all files, folders and links that were made, changed or removed.
         output: of what was printed.
+        lines: of its lines in the order of their text.
         status: exit status.
-        shell: of folder, variables, functions and jobs that the shell has at the end.
+        shell: of folder, variables, functions and jobs that the shell has at the end, but for `variables`.
+        variables: by name, of plain variables that were not there before.
         cut: the limit that ended it, or empty.
         telling: whether equality with this effect says anything.
+        unordered: whether the order of lines says nothing: it follows that in which files were made.
     """
 
     files: str
     output: str
+    lines: str
     status: int
     shell: str
+    variables: Mapping[str, str]
     cut: str
     telling: bool
+    unordered: bool = False
 
     def to_json(self) -> dict[str, Json]:
         return asdict(self)
@@ -76,10 +93,12 @@ def effect_from_json(value: Mapping[str, Json]) -> Effect:
 
 def difference(expected: Effect, actual: Effect) -> str:
     """The first part in which two effects differ, or empty."""
-    for name in ("cut", "files", "output", "status", "shell"):
+    output = "lines" if expected.unordered else "output"
+    for name in ("cut", "files", output, "status", "shell"):
         if getattr(expected, name) != getattr(actual, name):
-            return name
-    return ""
+            return "output" if name == "lines" else name
+    lost = any(actual.variables.get(name) != value for name, value in expected.variables.items())
+    return "shell" if lost else ""
 
 
 def is_executable(script: str) -> bool:
@@ -100,21 +119,35 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     result = sandbox.run_in_workspace(command, workspace, limits)
     run_time = RunTime(start, clock())
     before, output, after = _split(result.stdout)
-    output = without_volatile(output, run_time).rstrip()
+    output = _HERE.sub("", without_volatile(output, run_time)).rstrip()
     tree = result.tree or Tree({}, complete=False)
     changes = _changes(workspace.tree, tree, run_time)
     cut = "" if result.stop in (Stop.EXITED, Stop.SIGNAL) else str(result.stop)
     cut = cut or ("" if tree.complete else "files limit")
     found = result.exit_status not in (126, 127) and _MISSING.search(output) is None
     happened = bool(output) or bool(changes) or before != after
+    shell, variables = _new_variables(before, after)
     return Effect(
-        _digest(changes),
-        _digest(output),
-        -1 if result.exit_status is None else result.exit_status,
-        _digest(after),
-        cut,
+        files=_digest(changes),
+        output=_digest(output),
+        lines=_digest("\n".join(sorted(output.split("\n")))),
+        status=-1 if result.exit_status is None else result.exit_status,
+        shell=_digest(shell),
+        variables=variables,
+        cut=cut,
         telling=not cut and found and happened and _processes(after) <= _processes(before),
     )
+
+
+def _new_variables(before: str, after: str) -> tuple[str, dict[str, str]]:
+    """What the shell says at the end without plain variables that are new, and a digest of each of those."""
+    known = {found[1] for found in _VARIABLE.finditer(before)}
+    new = [one for one in _VARIABLE.finditer(after) if one[1] not in known and not _OF_THE_SHELL.match(one[1])]
+    if len(new) > _MAX_VARIABLES:
+        return after, {}
+    for one in new:
+        after = after.replace(one[0], "", 1)
+    return after, {one[1]: _digest(one[0].rstrip("\n")) for one in new}
 
 
 def _split(text: str) -> tuple[str, str, str]:
@@ -147,7 +180,8 @@ def _changes(before: Tree, after: Tree, run_time: RunTime) -> list[list[Json]]:
 
 def _counts(path: str) -> bool:
     parts = PurePosixPath(path).parts
-    return not (any(part in _CACHES for part in parts) or parts[-2:] == (".git", "index") or path.endswith(".pyc"))
+    of_git = parts[0] == ".git" and (parts[1:] == ("index",) or parts[1:2] == ("logs",))
+    return not (of_git or any(part in _CACHES for part in parts) or path.endswith(".pyc"))
 
 
 def _content(node: Node | None, run_time: RunTime) -> list[Json]:

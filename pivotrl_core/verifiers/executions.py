@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from pivotrl_core.errors import DataError, SandboxUnavailableError
@@ -16,8 +17,9 @@ from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, run_script
 from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.sandbox import Limits
+from pivotrl_core.verifiers.variations import varied
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
-from pivotrl_core.verifiers.workspace import Workspace, load_workspace
+from pivotrl_core.verifiers.workspace import Workspace, load_workspace, make_workspace
 
 _WORKSPACES_KEPT = 8
 
@@ -54,26 +56,49 @@ class RowWorkspaces:
 
 @dataclass(frozen=True, slots=True)
 class Scripts:
-    """Runs scripts; what an expert's did is remembered in `cache` under the grader's `version`."""
+    """Runs scripts; what an expert's did is remembered in `cache` under the grader's `version`.
+
+    With `vary`, scripts run in another copy of the workspace too (`variations.py`), beside the first.
+    """
 
     limits: Limits
     version: str
     cache: VerdictCache | None = None
+    vary: bool = False
 
     def same_effect(self, candidate: Candidate, expected: str, actual: str, workspace: Workspace) -> dict[str, Json]:
         """Components: whether the expert's effect is `telling`, and whether the action's is the same.
 
+        `by_chance` says that effects are the same in the workspace itself, and differ in the other copy of it.
+
         Raises:
             SandboxUnavailableError: there is no sandbox on this machine.
         """
-        wanted = self.remembered(candidate, "effect", workspace, lambda: self._repeated(expected, workspace))
+        wanted = self._expected(candidate, expected, workspace, "effect")
         if not wanted.telling:
             return {"executed": True, "telling": False, "same_effect": False}
-        found = run_script(actual, workspace, self.limits)
-        differs = difference(wanted, found)
+        places = [(wanted, workspace), *self._varied(candidate, expected, workspace, wanted.status)]
+        with ThreadPoolExecutor(len(places)) as threads:
+            found = list(threads.map(lambda place: run_script(actual, place[1], self.limits), places))
+        differences = [difference(effect, one) for (effect, _), one in zip(places, found, strict=True)]
+        differs = next(filter(None, differences), "")
         return {
-            "executed": True, "telling": True, "same_effect": not differs, "difference": differs, "stopped": found.cut,
+            "executed": True, "telling": True, "same_effect": not differs, "difference": differs,
+            "stopped": found[0].cut, "by_chance": bool(differs) and not differences[0], "copies": len(places),
         }  # fmt: skip
+
+    def _varied(
+        self, candidate: Candidate, expected: str, workspace: Workspace, status: int
+    ) -> list[tuple[Effect, Workspace]]:
+        """The other copy with the expert's effect there; none where the expert's script ends otherwise in it."""
+        copy = varied(workspace, _shown(candidate)) if self.vary else None
+        if copy is None:
+            return []
+        effect = self._expected(candidate, expected, copy, "effect elsewhere")
+        return [(effect, copy)] if effect.telling and effect.status == status else []
+
+    def _expected(self, candidate: Candidate, script: str, workspace: Workspace, name: str) -> Effect:
+        return self.remembered(candidate, name, workspace, lambda: self._repeated(script, workspace))
 
     def remembered(self, candidate: Candidate, name: str, workspace: Workspace, run: Callable[[], Effect]) -> Effect:
         """An effect that depends on candidate and workspace alone, found once."""
@@ -88,6 +113,23 @@ class Scripts:
         return effect
 
     def _repeated(self, script: str, workspace: Workspace) -> Effect:
-        """The effect of a script; one that two runs do not repeat tells nothing."""
-        first, second = (run_script(script, workspace, self.limits) for _ in range(2))
-        return first if not difference(first, second) else Effect("", "", -1, "", "not repeatable", telling=False)
+        """The effect of a script; one that two runs do not repeat tells nothing.
+
+        The second run finds files that were made in the opposite order: where that turns lines round, order says
+        nothing. Where it changes more than that, a third run says whether the script repeats itself at all.
+        """
+        first = run_script(script, workspace, self.limits)
+        second = run_script(script, make_workspace(workspace.tree.nodes, backwards=True), self.limits)
+        differs = difference(first, second)
+        if not differs:
+            return first
+        if differs == "output" and not difference(replace(first, unordered=True), second):
+            return replace(first, unordered=True)
+        if not difference(first, run_script(script, workspace, self.limits)):
+            return first
+        return Effect("", "", "", -1, "", {}, "not repeatable", telling=False)
+
+
+def _shown(candidate: Candidate) -> str:
+    """All text of a state."""
+    return "\n".join(message.content for message in candidate.state)

@@ -40,8 +40,8 @@ from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import Workspace
 
 _CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
-    "terminal", "terminal_action", "shell", "shell_options", "effects", "executions", "volatile", "workspace",
-    "sandbox", "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
+    "terminal", "terminal_action", "shell", "shell_options", "effects", "executions", "variations", "volatile",
+    "workspace", "sandbox", "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
 ))  # fmt: skip
 """What verdicts and stored effects come out of."""
 
@@ -67,11 +67,13 @@ class TerminalSettings:
     Attributes:
         similarity_threshold: similarity from which commands that were not executed are accepted; None: none is.
         refuse_early: whether a claim of completion where the expert goes on is refused.
+        vary: whether commands must have one effect in another copy of the workspace too (`variations.py`).
         limits: of one execution.
     """
 
     similarity_threshold: float | None = None
     refuse_early: bool = False
+    vary: bool = True
     limits: Limits = field(default_factory=lambda: Limits(cpu_seconds=5, result_bytes=16 * 2**20, result_files=5_000))
 
 
@@ -91,7 +93,7 @@ class TerminalGrader:
         self.cache = cache
         self.version = content_id([code_digest(*_CODE), asdict(self.settings), workspaces is not None])
         self._workspaces = RowWorkspaces(workspaces)
-        self._scripts = Scripts(self.settings.limits, self.version, cache)
+        self._scripts = Scripts(self.settings.limits, self.version, cache, self.settings.vary)
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         """What there is to know about commands.

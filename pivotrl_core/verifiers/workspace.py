@@ -91,11 +91,14 @@ def load_workspace(path: Path) -> Workspace:
     return make_workspace(nodes.found)
 
 
-def make_workspace(nodes: Mapping[str, Node]) -> Workspace:
-    """A workspace of given files. Equal nodes give equal bytes: sorted members, one time, no owner."""
+def make_workspace(nodes: Mapping[str, Node], backwards: bool = False) -> Workspace:
+    """A workspace of given files. Equal nodes give equal bytes: sorted members, one time, no owner.
+
+    `backwards` writes members the other way round, so that files are made in another order.
+    """
     image = io.BytesIO()
     with tarfile.open(fileobj=image, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name, node in sorted(nodes.items()):
+        for name, node in sorted(nodes.items(), reverse=backwards):
             member = tarfile.TarInfo(name)
             member.mode = 0o755 if node.executable or node.kind is NodeKind.FOLDER else 0o644
             member.mtime = 1_000_000_000
