@@ -65,7 +65,9 @@ def make_samples(models: Path) -> None:
 
 
 def keep_samples(found: Iterable[tuple[str, float, Sequence[str]]]) -> None:
-    lines = [json.dumps({"prompt": id, "temperature": heat, "texts": list(texts)}) for id, heat, texts in sorted(found)]
+    lines = [
+        json.dumps({"prompt": name, "temperature": heat, "texts": list(texts)}) for name, heat, texts in sorted(found)
+    ]
     SAMPLES.parent.mkdir(parents=True, exist_ok=True)
     SAMPLES.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
 
@@ -89,7 +91,8 @@ def make_set() -> None:
     sampled = [*software_edits.sampled(world.edits, texts), *sampled_lines(world.lines, texts)]
     rewritten = [
         *software_edits.rewritten(world.edits), *software_looks.rewritten_views(world.views),
-        *software_looks.rewritten_commands(world.commands), *software_looks.rewritten_searches(world.searches, world.places),
+        *software_looks.rewritten_commands(world.commands),
+        *software_looks.rewritten_searches(world.searches, world.places),
     ]  # fmt: skip
     label_all([*rewritten, *sampled], world)
     for pair in rewritten:
@@ -107,7 +110,7 @@ def label_all(pairs: Sequence[Pair], world: World) -> None:
         by_state[pair.state.id].append(pair)
     listing = {state.id: task.listing for state, task in world.commands}
     seen: dict[tuple[str, int], Ran] = {}
-    for number, (id, some) in enumerate(by_state.items()):
+    for number, some in enumerate(by_state.values()):
         state = some[0].state
         assert state.function is not None
         copies = world.copies[state.function.package]
@@ -117,7 +120,7 @@ def label_all(pairs: Sequence[Pair], world: World) -> None:
             if state.sort == "view":
                 software_looks.label_view(pair, copies)
             else:
-                software_looks.label_command(pair, copies, listing.get(id, False), seen)
+                software_looks.label_command(pair, copies, listing.get(state.id, False), seen)
         print(f"labelled {number + 1} of {len(by_state)}", flush=True)
 
 
@@ -129,16 +132,16 @@ def _hard(sampled: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def looks_alike(pair: Pair) -> bool:
-    """A parseable edit that leaves most of the module; a line with most of the expert's words."""
+    """A parseable edit that leaves most of the module as the expert's does; all lines that are in the set at all."""
     if pair.state.sort == "edit":
         return pair.notes.get("alike", 0.0) >= ALIKE and "unparseable" not in pair.kind
-    return bool(pair.notes.get("alike", 0.0) >= 0.5)
+    return True
 
 
 def _few(pairs: Sequence[Pair]) -> Iterator[Pair]:
     """Each pair once, few of a kind at a state, and few sampled ones of a label."""
     counts: Counter[tuple[str, ...]] = Counter()
-    order = sorted(pairs, key=lambda pair: random.Random(json.dumps(pair.call.item(0))).random())  # noqa: S311 - a draw
+    order = sorted(pairs, key=lambda pair: random.Random(json.dumps(pair.call.item(0))).random())
     for pair in order:
         if pair.call.arguments == pair.state.expert.arguments:
             continue

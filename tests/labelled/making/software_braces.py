@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a table of texts, a line each
 """Edits of JavaScript, TypeScript, C, Go and Java, where nothing is executed: labels hold by construction.
 
 What is valid differs from the expert's edit in white space between tokens, comments, the path's spelling or how much
@@ -100,15 +101,14 @@ def states() -> list[State]:
 
 
 def pairs(all_states: list[State]) -> list[Pair]:
-    """Two pairs of either label a state, kinds by turns."""
+    """A pair of either label a state, kinds by turns."""
     found = []
     edits = {one.path: one for one in EDITS}
     for number, state in enumerate(all_states):
         one = edits[state.inside]
         for label, options in (("valid", list(_valid(state, one))), ("wrong", list(_wrong(state, one)))):
-            for turn in range(2):
-                kind, call = options[(number * 2 + turn + number // len(options)) % len(options)]
-                found.append(Pair(state, call, "rewritten", f"{kind}_of_braces", label, "by_construction", label))
+            kind, call = options[(number + number // len(options)) % len(options)]
+            found.append(Pair(state, call, "rewritten", f"{kind}_of_braces", label, "by_construction", label))
     return found
 
 
@@ -139,4 +139,7 @@ def _wrong(state: State, one: Edit) -> Iterator[tuple[str, Call]]:
     for kind, text in one.wrong:
         yield kind, state.dialect.replace(one.path, one.old, text)
     yield "other_file", state.dialect.replace(f"old/{one.path}", one.old, one.new)
-    yield "old_text_not_there", state.dialect.replace(one.path, one.old.replace(" ", "  ", 1).replace("\t", "  ", 1), one.new)
+    yield (
+        "old_text_not_there",
+        state.dialect.replace(one.path, one.old.replace(" ", "  ", 1).replace("\t", "  ", 1), one.new),
+    )

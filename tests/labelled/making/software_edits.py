@@ -1,4 +1,4 @@
-"""Pairs of edits: other calls that leave another, or the same, module; labelled by what the module's function then does.
+"""Pairs of edits: calls that leave the same module or another one; labelled by what the module's function then does.
 
 An edit is valid where the tree after it is the expert's but for the edited function, and the function gives what the
 expert's gives for every hidden input: results, exceptions, and what became of the arguments.
@@ -39,7 +39,7 @@ def rewritten(states: Sequence[State]) -> list[Pair]:
             found = list(_valid(state) if meant == "valid" else _wrong(state))
             rng = generator(0, "pairs", "order", state.id, meant)
             order = sorted(range(len(found)), key=lambda at: (counts.get(found[at][0], 0), rng.random()))
-            for at in order[: PER_SIDE * 2]:  # some are not what they are meant to be, and fall away
+            for at in order[:PER_SIDE]:
                 kind, call = found[at]
                 counts[kind] = counts.get(kind, 0) + 1
                 pairs.append(Pair(state, call, "rewritten", kind, meant=meant))
@@ -114,8 +114,13 @@ def _other_calls(state: State) -> Iterator[tuple[str, Call]]:
     if state.dialect is MINI:
         program = call.arguments["command"]
         yield "path_spelling", state.dialect.run(program.replace(f"Path('{inside}')", f"Path('./{inside}')"))
-        yield "other_program", state.dialect.run(
-            program.replace("path.write_text(text.replace(old, new, 1))", "path.open('w').write(text.replace(old, new))")
+        yield (
+            "other_program",
+            state.dialect.run(
+                program.replace(
+                    "path.write_text(text.replace(old, new, 1))", "path.open('w').write(text.replace(old, new))"
+                )
+            ),
         )
         yield "other_program", state.dialect.run(program.replace("PY", "EOF").replace("assert old in text\n", ""))
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tests.labelled.making.software_commands import TASKS, Place, Task
 from tests.labelled.making.software_dialects import CLAUDE, MINI, OPENHANDS, SWE_AGENT, Call, Dialect
-from tests.labelled.making.software_states import Pair, State, history, numbered, span
+from tests.labelled.making.software_states import Pair, State, history, span
 from tests.labelled.making.software_tasks import Function
 from tests.labelled.making.software_worlds import Ran, Tree, run
 
@@ -41,7 +41,8 @@ def _state(sort: str, dialect: Dialect, at: Place, tree: Tree, expert: Call, tas
     said = f"Issue: {at.one.part('issue')}\n\nThe repository is in {dialect.root or '/testbed'}. Next: {task}."
     look = dialect.search(f"def {at.one.name}", at.one.package)
     line = f"{at.path}:{at.first}:def {at.one.name}"
-    return State(sort, dialect, tree, f"workspaces/{at.one.package}.tar.gz", history(said, (look, seen or line)), expert,
+    place = f"workspaces/{at.one.package}.tar.gz"
+    return State(sort, dialect, tree, place, history(said, (look, seen or line)), expert,
                  task, at.one, at.path, need=(at.first, at.last))  # fmt: skip
 
 
@@ -65,7 +66,9 @@ def lines_of(call: Call) -> tuple[str, int, int | None] | None:
     path = given.get("path", given.get("file_path"))
     if not isinstance(path, str) or not path:
         return None
-    inside = re.sub(r"/(\./)+|//+", "/", path).removeprefix("/workspace/proj").removeprefix("/home/user/proj").lstrip("/")
+    inside = (
+        re.sub(r"/(\./)+|//+", "/", path).removeprefix("/workspace/proj").removeprefix("/home/user/proj").lstrip("/")
+    )
     if "offset" in given or "limit" in given or call.name == "Read":
         first = given.get("offset", 1)
         return inside, first, first + given["limit"] - 1 if "limit" in given else None
@@ -95,8 +98,18 @@ def rewritten_views(states: Sequence[State]) -> list[Pair]:
             rest = {"view_range": [first, -1]} if state.dialect is OPENHANDS else {}
             bare = {name: value for name, value in state.expert.arguments.items() if name != "limit"}
             options.append(("valid", "range_to_the_end", Call(state.expert.name, {**bare, **rest})))
-        pairs += [Pair(state, call, "rewritten", kind, meant=meant) for meant, kind, call in options]
+        pairs += _two_of_each(state, options)
     return pairs
+
+
+def _two_of_each(state: State, options: Sequence[tuple[str, str, Call]]) -> Iterator[Pair]:
+    """Two pairs of each meaning, other ones at other states."""
+    start = int(state.id[:6], 16)
+    for meant in ("valid", "wrong"):
+        some = [(kind, call) for what, kind, call in options if what == meant]
+        for turn in range(min(2, len(some))):
+            kind, call = some[(start + turn) % len(some)]
+            yield Pair(state, call, "rewritten", kind, meant=meant)
 
 
 def _respelt(call: Call, dialect: Dialect) -> Call:
@@ -114,7 +127,8 @@ def label_view(pair: Pair, copies: Sequence[Tree]) -> None:
     pair.established = "by_construction"
     seen = lines_of(pair.call)
     wanted = lines_of(state.expert)
-    assert wanted is not None and state.function is not None
+    assert wanted is not None
+    assert state.function is not None
     if seen is None:
         pair.label = "wrong"
         return
@@ -162,10 +176,9 @@ def rewritten_commands(states: Sequence[tuple[State, Task]]) -> list[Pair]:
     ]
 
 
-def _some(commands: Sequence[str], id: str) -> Iterator[str]:
-    """Two of them, other ones at other states."""
-    start = int(id[:6], 16)
-    yield from dict.fromkeys(commands[(start + turn) % len(commands)] for turn in range(2))
+def _some(commands: Sequence[str], state: str) -> Iterator[str]:
+    """One of them, another one at another state."""
+    yield commands[int(state[:6], 16) % len(commands)]
 
 
 def search_states(all_places: Sequence[Place], trees: Mapping[str, Tree]) -> list[State]:
@@ -178,7 +191,11 @@ def search_states(all_places: Sequence[Place], trees: Mapping[str, Tree]) -> lis
             (SWE_AGENT, SWE_AGENT.search(name, "tests"), f"find what mentions {name} in tests"),
             (CLAUDE, Call("Glob", {"pattern": "tests/*.py"}), "list the Python files of the folder tests"),
             (SWE_AGENT, Call("find_file", {"file_name": f"test_{module}.py"}), f"find the file test_{module}.py"),
-            (CLAUDE, Call("Grep", {"pattern": name, "output_mode": "files_with_matches"}), f"find which files mention {name}"),
+            (
+                CLAUDE,
+                Call("Grep", {"pattern": name, "output_mode": "files_with_matches"}),
+                f"find which files mention {name}",
+            ),
         )
         dialect, expert, task = choices[number % len(choices)]
         states.append(_state("search", dialect, at, trees[package], expert, task, f"{package}/{module}.py"))
@@ -230,7 +247,7 @@ def rewritten_searches(states: Sequence[State], all_places: Sequence[Place]) -> 
                 ("wrong", "other_folder", other(dir="examples")),
                 ("wrong", "other_pattern", other(**{key: text[:-1] + "_" if "dir" in given else text[:-2]})),
             ]
-        pairs += [Pair(state, call, "rewritten", kind, meant=meant) for meant, kind, call in options]
+        pairs += _two_of_each(state, options)
     return pairs
 
 
@@ -240,10 +257,18 @@ def as_command(call: Call) -> str | None:
     if call.name == "Glob":
         pattern = given.get("pattern")
         folder = _inside(given.get("path", ""))
-        return None if not pattern else f"cd {folder} && shopt -s globstar nullglob && for f in {pattern}; do realpath $f; done | sort"
+        return (
+            None
+            if not pattern
+            else f"cd {folder} && shopt -s globstar nullglob && for f in {pattern}; do realpath $f; done | sort"
+        )
     if call.name == "find_file":
         name = given.get("file_name")
-        return None if not name else f"find {_inside(given.get('dir', ''))} -type f -name '{name}' -exec realpath {{}} + | sort"
+        return (
+            None
+            if not name
+            else f"find {_inside(given.get('dir', ''))} -type f -name '{name}' -exec realpath {{}} + | sort"
+        )
     if call.name == "search_dir":
         term = given.get("search_term")
         return None if not term else f"cd {_inside(given.get('dir', ''))} && pwd && grep -rnF -- '{term}' . | sort"
@@ -277,7 +302,12 @@ def label_command(pair: Pair, copies: Sequence[Tree], listing: bool, seen: dict[
             if key not in seen:
                 seen[key] = run(command, tree)
         one, two = seen[f"{state.workspace} {first}", number], seen[f"{state.workspace} {second}", number]
-        if two.cut or one.status != two.status or one.files != two.files or _lines(one, listing) != _lines(two, listing):
+        if (
+            two.cut
+            or one.status != two.status
+            or one.files != two.files
+            or _lines(one, listing) != _lines(two, listing)
+        ):
             pair.label = "wrong"
             pair.notes["differs"] = number
             return

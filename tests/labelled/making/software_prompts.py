@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a table of texts, a line each
 """Few-shot prompts under which the bundled model writes new texts of edits."""
 
 from __future__ import annotations
@@ -16,9 +17,7 @@ BODIES = Manner("\n\n", 12, (0.5, 0.9), 60)
 
 def edit_prompts(functions: Sequence[Function]) -> list[Prompt]:
     """One prompt a function: three other functions with right bodies of either hand, then its head."""
-    return [
-        Prompt(f"edit/{one.package}/{one.name}", _file_so_far(one, functions)) for one in functions
-    ]
+    return [Prompt(f"edit/{one.package}/{one.name}", _file_so_far(one, functions)) for one in functions]
 
 
 def _file_so_far(one: Function, functions: Sequence[Function]) -> str:
@@ -86,7 +85,9 @@ _CALLS: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 def line_prompts(states: Sequence[State]) -> list[Prompt]:
     """One prompt a state whose expert's call is one line: tasks of the sort with their calls, then the state's task."""
-    return [Prompt(f"line/{state.id}", _commands(state) if state.sort == "command" else _calls(state)) for state in states]
+    return [
+        Prompt(f"line/{state.id}", _commands(state) if state.sort == "command" else _calls(state)) for state in states
+    ]
 
 
 def _commands(state: State) -> str:

@@ -12,6 +12,9 @@ from tests.labelled.making.software_dialects import Call
 from tests.labelled.making.software_prompts import opening
 from tests.labelled.making.software_states import Pair, State
 
+LEAST_ALIKE = 0.5
+"""Of the arguments of two calls; what is less alike is not looked at."""
+
 
 def sampled_lines(states: Sequence[State], texts: Mapping[str, Sequence[str]]) -> list[Pair]:
     """A pair for each sample that is a call; each sample counts, so that shares of identical ones can be told."""
@@ -23,12 +26,12 @@ def sampled_lines(states: Sequence[State], texts: Mapping[str, Sequence[str]]) -
                 pair = Pair(state, call, "model", f"sampled_{_sort_of(state, call)}")
                 expert, other = (json.dumps(one.arguments) for one in (state.expert, call))
                 pair.notes["alike"] = Indel.normalized_similarity(expert, other)
-                pairs.append(pair)
+                pairs += [pair] if pair.notes["alike"] >= LEAST_ALIKE else []
     return pairs
 
 
 def _call(state: State, text: str) -> Call | None:
-    """The call that a line is; commands that go elsewhere first are left out, for what a shell keeps is another thing."""
+    """The call that a line is. Commands that go elsewhere first are left out: what a shell keeps is another matter."""
     line = text.strip() if state.sort == "command" else f"({opening(state)}{text.strip()}"
     if state.sort == "command":
         return Call(state.expert.name, {"command": line}) if line and not line.startswith("cd ") else None

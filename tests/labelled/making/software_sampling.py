@@ -14,7 +14,6 @@ from pivotrl_core.engines.protocol import Request, SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.seeding import derive_seed
 
-
 TOGETHER = 20
 """Prompts that share their steps through the weights."""
 

@@ -114,7 +114,9 @@ def edit_state(one: Function, tree: Tree, workspace: str, dialect: Dialect) -> S
         old, new = f"{last_of_head}\n{old}", f"{last_of_head}\n{new}"
     if dialect.name == "swe-agent":
         look = Call("open", {"path": one.path, "line_number": first})
-        shown = f"[File: {one.path} ({text.count(chr(10))} lines total)]\n{numbered(text, first, last)}\n(Open file: /testbed/{one.path})"
+        count = text.count("\n")
+        lines = numbered(text, first, last)
+        shown = f"[File: {one.path} ({count} lines total)]\n{lines}\n(Open file: /testbed/{one.path})"
     else:
         look, shown = dialect.view(one.path, first, last), numbered(text, first, last)
     said = f"Issue: {one.part('issue')}\n\nThe repository is in {dialect.root or '/testbed'}; resolve the issue."
@@ -128,4 +130,3 @@ def with_body(state: State, body: str) -> Call:
     assert one is not None
     above = state.old[: -len(one.wrong)]
     return state.dialect.replace(state.inside, state.old, above + body)
-

@@ -1,8 +1,9 @@
-"""Small repositories with an open issue in each of their functions, read from `software_tasks/*.txt`.
+"""Small repositories with an open issue in each function, read from `software_tasks/*.txt`.
 
-A file describes one repository: lines `= PACKAGE MODULE` begin a module, `# NAME` a function, `- KIND` one of its parts:
-the head with its docstring, the issue, the wrong body that stands in the tree, the expert's body (right), other right
-bodies (way), bodies that look right (slip), tests that the repository has, and inputs for labels, which no row shows.
+A file describes one repository: lines `= PACKAGE MODULE` begin a module, `# NAME` a function, `- KIND` one of its
+parts: the head with its docstring, the issue, the wrong body that stands in the tree, the expert's body (right), other
+right bodies (way), bodies that look right (slip), tests that the repository has, and inputs for labels, which no row
+shows.
 """
 
 from __future__ import annotations

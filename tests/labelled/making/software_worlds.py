@@ -17,9 +17,15 @@ from tests.labelled.making.software_tasks import Function, module_text, test_tex
 Tree = dict[str, str]
 """Texts by path; nothing else is in these repositories."""
 LIMITS = Limits(wall_seconds=20, cpu_seconds=20)
-_DEMO = '"""Shows what {package} does."""\n\nfrom {package} import {module}\n\n\nif __name__ == "__main__":\n    print({module}.{name}.__doc__)\n'
-_README = "# {package}\n\nSmall functions: {names}.\n\nRun the tests with `python3 -m unittest`.\n\n## Changes\n\n- 0.1: first version\n"
-_SETTINGS = '[metadata]\nname = {package}\nversion = 0.1\n\n[options]\npackages = {package}\npython_requires = >=3.9\n'
+_DEMO = (
+    '"""Shows what {package} does."""\n\nfrom {package} import {module}\n\n\n'
+    'if __name__ == "__main__":\n    print({module}.{name}.__doc__)\n'
+)
+_README = (
+    "# {package}\n\nSmall functions: {names}.\n\nRun the tests with `python3 -m unittest`.\n\n"
+    "## Changes\n\n- 0.1: first version\n"
+)
+_SETTINGS = "[metadata]\nname = {package}\nversion = 0.1\n\n[options]\npackages = {package}\npython_requires = >=3.9\n"
 
 
 def repository(functions: Sequence[Function]) -> Tree:
@@ -52,7 +58,9 @@ def varied(tree: Tree, functions: Sequence[Function]) -> list[Tree]:
                if path.endswith(".py") else text for path, text in tree.items()}  # fmt: skip
     more = dict(tree)
     for one in functions:
-        call = f"from {first.package}.{one.module} import {one.name}\n\nvalue = {one.name}\n# {one.name.upper()} is used\n"
+        call = (
+            f"from {first.package}.{one.module} import {one.name}\n\nvalue = {one.name}\n# {one.name.upper()} is used\n"
+        )
         more[f"{first.package}/uses/{one.name}.py"] = call
         more[f"tests/test_{one.module}.py"] += f"\n# {one.name} is looked at\n"
     more["tests/test_calls.py"] = f"import unittest\n\nfrom {first.package} import {first.module}\n"
@@ -92,7 +100,15 @@ _SECONDS = re.compile(r"\b\d+\.\d+s\b")
 
 def run(command: str, tree: Tree) -> Ran:
     """Run a command in a copy of a tree."""
-    line = ["/bin/bash", "--norc", "--noprofile", "-c", 'export PYTHONHASHSEED=0; exec 2>&1; eval "$1"', "bash", command]
+    line = [
+        "/bin/bash",
+        "--norc",
+        "--noprofile",
+        "-c",
+        'export PYTHONHASHSEED=0; exec 2>&1; eval "$1"',
+        "bash",
+        command,
+    ]
     result = sandbox.run_in_workspace(line, make_workspace(nodes_of(tree)), LIMITS)
     assert result.tree is not None
     files = {
@@ -150,7 +166,9 @@ def outcomes(one: Function, texts: Sequence[str]) -> list[object]:
     files |= {"job.json": json.dumps([one.name, one.part("inputs")]), "count": str(len(texts))}
     told: list[object] = []
     script = files | {"drive.py": _DRIVER}
-    result = sandbox.run(["/usr/bin/python3", "-B", "drive.py"], script, Limits(wall_seconds=120, cpu_seconds=60, output_bytes=8_000_000))
+    result = sandbox.run(
+        ["/usr/bin/python3", "-B", "drive.py"], script, Limits(wall_seconds=120, cpu_seconds=60, output_bytes=8_000_000)
+    )
     for line in result.stdout.splitlines():
         told.append(json.loads(line))
     assert len(told) == len(texts), (one.name, result.stop, result.stderr[-500:])
