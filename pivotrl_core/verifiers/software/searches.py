@@ -47,7 +47,7 @@ def _command(tool: str, step: Step, place: str) -> str:
     if step.operation is Operation.FILES:
         if plain_name(tool) == "glob" or "/" in step.pattern:
             each = 'while read -r f; do realpath -- "$f"; done'
-            return f"shopt -s globstar; cd -- {where} && compgen -G {pattern} | {each}"
+            return f"(shopt -s globstar; cd -- {where} && compgen -G {pattern} | {each})"
         return f"find {where} -type f -name {pattern}"
     options = ["-F" if plain_name(tool) in _LITERAL else "-P", _shown(step.rest.get("output_mode"))]
     options += ["-i"] if step.rest.get("ignore_case") else []

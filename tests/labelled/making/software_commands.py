@@ -67,7 +67,7 @@ def _definition(at: Place) -> Task:
         "grep_definition", f"find where {name} is defined in the folder {package}, with line numbers",
         f'grep -rn "def {name}" {package}',
         (f"grep -nr 'def {name}' {package}/", f'grep -rnF "def {name}(" {package}', f'grep -rn -e "def {name}" ./{package}',
-         f'grep -rn --include="*.py" "def {name}" {package}', f'grep -RnE "def +{name}" {package} | sort'),
+          f'grep -RnE "def +{name}" {package} | sort'),
         (f'grep -rn "def {at.mate.name}" {package}', f'grep -rl "def {name}" {package}', f'grep -rn "def {name}" tests',
          f'grep -n "def {name}" {at.path}', f'grep -rnw "{name}" .'),
         listing=True,

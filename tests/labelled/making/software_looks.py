@@ -222,7 +222,6 @@ def rewritten_searches(states: Sequence[State], all_places: Sequence[Place]) -> 
                 ("valid", "pattern_spelling", other(pattern=text.replace("e", "[e]", 1))),
                 ("valid", "path_spelling", other(path=f"{where}/" if where else "/home/user/proj")),
                 ("valid", "flag_off", other(**{"-i": False})),
-                ("valid", "files_named", other(glob="*.py") if where else other(glob="*")),
                 ("wrong", "other_pattern", other(pattern=text.replace(name, mate))),
                 ("wrong", "other_folder", other(path="/home/user/proj/tests" if where else "/home/user/proj/examples")),
                 ("wrong", "other_output", other(output_mode="count")),
