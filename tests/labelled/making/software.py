@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.labelled.making import software_braces, software_edits, software_looks
 from tests.labelled.making.software_commands import Place, Task
-from tests.labelled.making.software_prompts import BODIES, LINES, edit_prompts, line_prompts
+from tests.labelled.making.software_prompts import AGAIN, BODIES, LINES, again_prompts, edit_prompts, line_prompts
 from tests.labelled.making.software_sampled import sampled_lines
 from tests.labelled.making.software_sampling import sample
 from tests.labelled.making.software_states import Pair, State
@@ -60,8 +60,11 @@ class World:
 def make_samples(models: Path) -> None:
     """Sample anew what the model writes at all states."""
     world = World()
-    found = [*sample(edit_prompts(world.functions), BODIES, models), *sample(line_prompts(world.lines), LINES, models)]
-    keep_samples(found)
+    keep_samples([
+        *sample(edit_prompts(world.functions), BODIES, models),
+        *sample(again_prompts(world.functions), AGAIN, models),
+        *sample(line_prompts(world.lines), LINES, models),
+    ])  # fmt: skip
 
 
 def keep_samples(found: Iterable[tuple[str, float, Sequence[str]]]) -> None:

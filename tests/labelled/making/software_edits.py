@@ -52,7 +52,8 @@ def sampled(states: Sequence[State], texts: Mapping[str, Sequence[str]]) -> list
     for state in states:
         one = state.function
         assert one is not None
-        for text in texts.get(f"edit/{one.package}/{one.name}", ()):
+        names = [f"{prompt}/{one.package}/{one.name}" for prompt in ("edit", "again")]
+        for text in (text for name in names for text in texts.get(name, ())):
             body = text.strip("\n").rstrip()
             if body.startswith("    "):
                 pairs.append(Pair(state, with_body(state, body), "model", _sort_of(one, body)))

@@ -31,6 +31,26 @@ def _file_so_far(one: Function, functions: Sequence[Function]) -> str:
     return "".join(texts) + one.head  # the line break is the first that the model writes
 
 
+AGAIN = Manner("\n\n", 10, (0.8,), 60)
+"""How bodies are sampled beside the expert's."""
+_AGAIN = "# The same function again, written in another way:\n"
+
+
+def again_prompts(functions: Sequence[Function]) -> list[Prompt]:
+    """One prompt a function: two others with both of their bodies, then its own right one, to be written again."""
+    return [Prompt(f"again/{one.package}/{one.name}", _twice(one, functions)) for one in functions]
+
+
+def _twice(one: Function, functions: Sequence[Function]) -> str:
+    rng = generator(0, "pairs", "again", one.package, one.name)
+    others = [other for other in functions if other is not one and len(other.right) < 200]
+    chosen = [others[int(index)] for index in rng.choice(len(others), 2, replace=False)]
+    shots = "".join(
+        f"{other.head}\n{other.right}\n\n\n{_AGAIN}{other.head}\n{other.parts['way'][0]}\n\n\n" for other in chosen
+    )
+    return f"{shots}{one.head}\n{one.right}\n\n\n{_AGAIN}{one.head}"
+
+
 LINES = Manner("\n", 12, (0.35, 0.7), 44)
 """How commands and calls of one line are sampled."""
 _COMMANDS = (
@@ -88,6 +108,52 @@ def line_prompts(states: Sequence[State]) -> list[Prompt]:
     return [
         Prompt(f"line/{state.id}", _commands(state) if state.sort == "command" else _calls(state)) for state in states
     ]
+
+
+LINES_AGAIN = Manner("\n", 12, (0.8,), 44)
+"""How lines are sampled beside the expert's."""
+_SAME = "# or, the same in other words:\n"
+
+
+def lines_again_prompts(states: Sequence[State]) -> list[Prompt]:
+    """One prompt a state: tasks with two calls each, then the state's with the expert's. Of views the plain prompt."""
+    return [Prompt(f"again/{state.id}", _calls(state) if state.sort == "view" else _line_again(state)) for state in states]
+
+
+def _line_again(state: State) -> str:
+    name = state.expert.name
+    if state.sort == "command":
+        rng = generator(0, "pairs", "again", state.id)
+        chosen = [_COMMANDS[int(index)] for index in rng.choice(len(_COMMANDS), 7, replace=False)]
+        shots = "".join(
+            f"# Task: {task}\n$ {commands[0]}\n{_SAME}$ {commands[-1]}\n" for task, commands in chosen
+        )
+        return f"{shots}# Task: {state.task}\n$ {state.expert.arguments['command']}\n{_SAME}$"
+    shots = "".join(f"{name}({first})\n{_SAME}{name}({second})\n" for first, second in _CALLS_AGAIN[name])
+    return f"{shots}{name}({json.dumps(state.expert.arguments)})\n{_SAME}{name}({opening(state)}"
+
+
+_CALLS_AGAIN: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "Grep": (
+        ('{"pattern": "def load", "path": "/home/user/proj/src", "output_mode": "content", "-n": true}',
+         '{"pattern": "def load\\\\(", "path": "src", "output_mode": "content", "-n": true}'),
+        ('{"pattern": "Parser", "output_mode": "files_with_matches"}', '{"pattern": "Parser", "path": ".", "output_mode": "files_with_matches"}'),
+        ('{"pattern": "def save", "path": "/home/user/proj/lib", "output_mode": "content", "-n": true}',
+         '{"pattern": "def save", "path": "/home/user/proj/lib/", "output_mode": "content", "-n": true, "-i": false}'),
+    ),
+    "Glob": (
+        ('{"pattern": "docs/*.txt"}', '{"pattern": "*.txt", "path": "/home/user/proj/docs"}'),
+        ('{"pattern": "src/*.py"}', '{"pattern": "src/*.py", "path": "/home/user/proj"}'),
+    ),
+    "search_dir": (
+        ('{"search_term": "load", "dir": "src"}', '{"search_term": "load", "dir": "./src"}'),
+        ('{"search_term": "Parser", "dir": "lib"}', '{"search_term": "Parser", "dir": "lib/"}'),
+    ),
+    "find_file": (
+        ('{"file_name": "app.py"}', '{"file_name": "app.py", "dir": "."}'),
+        ('{"file_name": "parse.c"}', '{"file_name": "parse.c", "dir": "./"}'),
+    ),
+}  # fmt: skip
 
 
 def _commands(state: State) -> str:

@@ -20,7 +20,7 @@ def sampled_lines(states: Sequence[State], texts: Mapping[str, Sequence[str]]) -
     """A pair for each sample that is a call; each sample counts, so that shares of identical ones can be told."""
     pairs = []
     for state in states:
-        for text in texts.get(f"line/{state.id}", ()):
+        for text in (text for prompt in ("line", "again") for text in texts.get(f"{prompt}/{state.id}", ())):
             call = _call(state, text)
             if call is not None:
                 pair = Pair(state, call, "model", f"sampled_{_sort_of(state, call)}")
