@@ -2,7 +2,9 @@
 
 Read by a real parser (tree-sitter-bash). The form leaves out white space and comments, spells quotes in one way, takes
 `;` and a new line for the same, `$(x)` and backticks, `$X` and `${X}`, `cd x && y` and `cd x; y`, and the word that
-ends a here-document; and where a command's options are known (`shell_options.py`) it unbundles, names and sorts them.
+ends a here-document, and parentheses around a known tool alone; where a command's options are known
+(`shell_options.py`) it unbundles, names and sorts them; where a command has one file, it says how that is read in one
+way (`shell_inputs.py`).
 What a quoted text or a here-document holds stays as it is, to the byte. Text that is no shell, or has characters beyond
 Latin-1, has no normal form.
 """
@@ -17,7 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from pivotrl_core.verifiers.shell_options import sorted_options
+from pivotrl_core.verifiers.shell_inputs import joined, with_input_last
+from pivotrl_core.verifiers.shell_options import is_known, sorted_options
 
 MAX_CHARACTERS = 20_000
 _LATIN = re.compile("[\\x00-\\xff]*")
@@ -133,7 +136,25 @@ def _command(node: Node) -> list[str]:
             words.append(_word(child))
         elif child.type != "comment":
             after += _tokens(child)
-    return [*before, *(sorted_options(words) if words else []), *after]
+    return [*before, *(with_input_last(sorted_options(words)) if words else []), *after]
+
+
+def _pipeline(node: Node) -> list[str]:
+    stages = [child for child in node.children if child.type != "comment"]
+    if any(child.type not in ("command", "|") for child in stages):
+        return _closed(node)
+    tokens = joined([_tokens(child) for child in stages if child.type == "command"])
+    return [token for stage in tokens for token in ("|", *stage)][1:]
+
+
+def _subshell(node: Node) -> list[str]:
+    """A subshell around nothing that could change a shell is no more than what is in it."""
+    inside = _statements_of(node.children[1:-1])
+    parts = [child for child in node.children[1:-1] if child.type not in (*_SEPARATORS, "comment")]
+    alone = len(parts) == 1 and node.parent is not None and node.parent.type in ("program", "list")
+    commands = parts[0].children if alone and parts[0].type == "pipeline" else parts
+    plain = all(one.type == "|" or (one.type == "command" and is_known("".join(_tokens(one)[:1]))) for one in commands)
+    return inside[:-1] if alone and plain else _group(node)
 
 
 def _word(node: Node, quoted: bool = False) -> str:
@@ -235,6 +256,7 @@ _RULES: Mapping[str, Callable[[Node], list[str]]] = {
     "heredoc_body": lambda node: [shlex.quote(_text(node))],
     "heredoc_end": lambda _: [],
     "compound_statement": _group,
-    "subshell": _group,
+    "subshell": _subshell,
+    "pipeline": _pipeline,
     "do_group": _group,
 }

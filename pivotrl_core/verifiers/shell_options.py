@@ -23,6 +23,7 @@ class Options:
         exclusive: groups of letters of which the last one wins.
         same: letters that mean another letter.
         counted: whether `-5` is `-n 5`.
+        permutes: whether options may follow operands.
     """
 
     flags: str
@@ -31,6 +32,7 @@ class Options:
     exclusive: tuple[str, ...] = ()
     same: Mapping[str, str] = field(default_factory=dict)
     counted: bool = False
+    permutes: bool = True
 
 
 _RECURSIVE = {"recursive": "r", "force": "f", "verbose": "v"}
@@ -58,17 +60,35 @@ _KNOWN: Mapping[str, Options] = {
     "mkdir": Options("pv", "m", {"parents": "p", "verbose": "v", "mode": "m"}),
     "rmdir": Options("pv", "", {"parents": "p", "verbose": "v"}),
     "touch": Options("acm"),
-    "cat": Options("nbsETAvet", "", {"number": "n", "show-all": "A"}),
+    "cat": Options("nbsETAvet", "", {"number": "n", "show-all": "A", "number-nonblank": "b"}),
     "head": Options("qv", "nc", {"lines": "n", "bytes": "c"}, counted=True),
     "tail": Options("qvfF", "nc", {"lines": "n", "bytes": "c", "follow": "f"}, counted=True),
-    "wc": Options("lwcmL", "", {"lines": "l", "words": "w", "bytes": "c", "chars": "m"}),
-    "sort": Options("nrufbdhV", "kto", {"numeric-sort": "n", "reverse": "r", "unique": "u"}, ("nhdV",)),
-    "uniq": Options("cdui", "fsw", {"count": "c", "repeated": "d", "unique": "u"}),
+    "wc": Options("lwcmL", "", {"lines": "l", "words": "w", "bytes": "c", "chars": "m", "max-line-length": "L"}),
+    "sort": Options(
+        "nrufbdhV", "kto", {"numeric-sort": "n", "reverse": "r", "unique": "u", "ignore-case": "f", "version-sort": "V",
+        "human-numeric-sort": "h", "key": "k", "field-separator": "t", "output": "o"}, ("nhdV",),
+    ),
+    "uniq": Options("cdui", "fsw", {"count": "c", "repeated": "d", "unique": "u", "ignore-case": "i"}),
+    "cut": Options("s", "dfcb", {"delimiter": "d", "fields": "f", "characters": "c", "bytes": "b",
+                                 "only-delimited": "s"}),
+    # `-i` is left out: letters behind it in one word are its suffix.
+    "sed": Options("nErsuz", "ef", {"quiet": "n", "silent": "n", "regexp-extended": "E", "expression": "e"}, (),
+                   {"r": "E"}),
+    "awk": Options("", "Fvf", permutes=False),
+    "jq": Options("rcsnSejM", "", {"raw-output": "r", "compact-output": "c", "slurp": "s", "null-input": "n",
+                                   "sort-keys": "S", "exit-status": "e", "join-output": "j"}),
+    "tac": Options(""),
+    "tr": Options("cdsCt", "", {"complement": "c", "delete": "d", "squeeze-repeats": "s"}, (), {"C": "c"}),
     "du": Options("hsacxk", "d", {"human-readable": "h", "summarize": "s", "all": "a", "max-depth": "d"}, ("hk",)),
     "df": Options("hTaik", "", {"human-readable": "h"}, ("hk",)),
     "diff": Options("ruNqbwBi", "U", {"recursive": "r", "brief": "q", "unified": "u"}, ("uU", "uq")),
     "which": Options("a"),
 }  # fmt: skip
+
+
+def is_known(command: str) -> bool:
+    """Whether a command is a tool of the table."""
+    return command in _KNOWN
 
 
 def sorted_options(words: Sequence[str]) -> list[str]:
@@ -100,6 +120,8 @@ def _read_options(words: Sequence[str], known: Options) -> tuple[list[tuple[str,
         if word == "--":
             return options, [*operands, *rest]
         if not word.startswith("-") or word == "-":
+            if not known.permutes:
+                return options, [word, *rest]
             operands.append(word)
             continue
         read = _read_long(word, rest, known) if word.startswith("--") else _read_short(word, rest, known)

@@ -40,8 +40,8 @@ from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import Workspace
 
 _CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
-    "terminal", "terminal_action", "shell", "shell_options", "effects", "executions", "variations", "volatile",
-    "workspace", "sandbox", "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
+    "terminal", "terminal_action", "shell", "shell_options", "shell_inputs", "effects", "executions", "variations",
+    "volatile", "workspace", "sandbox", "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
 ))  # fmt: skip
 """What verdicts and stored effects come out of."""
 

@@ -6,7 +6,8 @@ with similar names. It is a world that the agent might be in as well: what the s
 which most lines stand in it, a folder of which most names do), the ends of lines and the first line of a table too, and
 what is parsed stays well-formed: JSON is changed as a value, source and settings by comments alone.
 
-Links, bytes that are no text, `.git` and other hidden folders stay. Equal workspaces and states give equal copies.
+It grows in proportion: files of fewer than four lines and folders of fewer than three files stay, as do links, bytes
+that are no text, `.git` and other hidden folders. Equal workspaces and states give equal copies.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import functools
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from random import Random
@@ -23,6 +25,7 @@ from pivotrl_core.types import Json
 from pivotrl_core.verifiers.workspace import Node, NodeKind, Workspace, make_workspace
 
 MAX_NODES, MAX_IMAGE_BYTES, MAX_FILE_BYTES = 1_000, 4 * 2**20, 64 * 2**10
+MIN_LINES, MIN_FILES = 4, 3
 _KNOWN_SHARE = 0.5
 _FOLDERS_WITH_MORE = 4
 _TABLES = (".csv", ".tsv")
@@ -89,15 +92,18 @@ def _may_change(path: str, node: Node, shown: frozenset[str]) -> bool:
     if node.kind is not NodeKind.FILE or hidden or not 0 < len(node.content) <= MAX_FILE_BYTES:
         return False
     try:
-        lines = {line.strip() for line in node.content.decode("utf-8").splitlines()} - {""}
+        lines = [line.strip() for line in node.content.decode("utf-8").splitlines()]
     except UnicodeDecodeError:
         return False
-    return bool(lines) and sum(line in shown for line in lines) < _KNOWN_SHARE * len(lines)
+    said = set(lines) - {""}
+    small = len(lines) < MIN_LINES and not path.endswith(".json")
+    return bool(said) and not small and sum(line in shown for line in said) < _KNOWN_SHARE * len(said)
 
 
 def _folders(nodes: Mapping[str, Node]) -> list[str]:
-    """Folders with files, the root as an empty text; none that is hidden."""
-    found = {path.rpartition("/")[0] for path, node in nodes.items() if node.kind is NodeKind.FILE}
+    """Folders with files enough, the root as an empty text; none that is hidden."""
+    files = Counter(path.rpartition("/")[0] for path, node in nodes.items() if node.kind is NodeKind.FILE)
+    found = [folder for folder, count in files.items() if count >= MIN_FILES]
     return sorted(folder for folder in found if not any(part.startswith(".") for part in folder.split("/")))
 
 
@@ -129,7 +135,10 @@ def _changed(path: str, node: Node, draw: Random) -> Node:
 
 
 def _changed_lines(lines: list[str], kept: int, draw: Random, parsed: bool = False) -> list[str]:
-    """Two lines at other places, one twice, one in another case, one with other numbers; the first `kept` stay."""
+    """Two lines at other places, one with other numbers; a quarter more, three at most, in another case among them.
+
+    The first `kept` lines stay. Lines that are `parsed` values only change places and come again.
+    """
     head, rest = lines[:kept], lines[kept:]
     if not rest:
         return lines
@@ -137,21 +146,25 @@ def _changed_lines(lines: list[str], kept: int, draw: Random, parsed: bool = Fal
     rest[at], rest[to] = rest[to], rest[at]
     copies = [draw.choice(rest)]
     if not parsed:
-        copies += [draw.choice(rest).swapcase(), _other_numbers(draw.choice(rest), draw)]
-    for copy in copies[: len(rest) + 1]:
+        copies = [draw.choice(rest).swapcase(), *copies, _other_numbers(draw.choice(rest), draw, larger=False)]
+        # The first in the order of texts is to be the last in the order of numbers.
+        first = rest.index(min((line for line in rest if _INTEGER.search(line)), default=rest[0]))
+        rest[first] = _other_numbers(rest[first], draw, larger=True)
+    for copy in copies[: len(rest) // 4]:
         rest.insert(draw.randrange(len(rest) + 1), copy)
     return [*head, *rest]
 
 
-def _other_numbers(line: str, draw: Random) -> str:
-    """The whole numbers of a line, of other size and in another order."""
-    numbers = [found[0] for found in _INTEGER.finditer(line)]
-    draw.shuffle(numbers)
-    return _INTEGER.sub(lambda _: str(_other_number(int(numbers.pop()), draw)), line)
+def _other_numbers(line: str, draw: Random, larger: bool) -> str:
+    """The whole numbers of a line with a digit more, or with one less and in another order."""
+    numbers = [found[0] for found in _INTEGER.finditer(line)][::-1]
+    if not larger:
+        draw.shuffle(numbers)
+    return _INTEGER.sub(lambda _: str(_other_number(int(numbers.pop()), larger)), line)
 
 
-def _other_number(number: int, draw: Random) -> int:
-    return draw.choice((number * 10 + 3, number // 10, number + 1))
+def _other_number(number: int, larger: bool) -> int:
+    return number * 10 + 3 if larger else number // 10
 
 
 def _commented(text: str, comment: str, draw: Random) -> str:
@@ -180,7 +193,7 @@ def _changed_value(value: Json, draw: Random) -> Json:
     if isinstance(value, bool):
         return value if draw.random() < 0.5 else not value
     if isinstance(value, int):
-        return _other_number(value, draw)
+        return _other_number(value, larger=draw.random() < 0.5)
     if isinstance(value, list):
         return [_changed_value(one, draw) for one in (*value, *value[:1])]
     if isinstance(value, dict):

@@ -39,6 +39,13 @@ SAME = [
     ("f() { a; b; }", "f() {\n  a\n  b\n}"),
     ("a 2>&1 >f", "a  2>&1  > 'f'"),
     ("X='1' a", "X=1 a"),
+    ("head -n 1 f", "cat f | head -1"),
+    ("grep -n x ./f", "grep --line-number x < f"),
+    ("awk '/x/ {print $1}' f | sort -r | uniq", "cat f | awk '/x/ {print $1}' | sort -ru"),
+    ("cut --delimiter=x --fields=1 f", "(cut -d x -f1 f)"),
+    ("cat ./f | wc --lines", "wc -l < f"),
+    ("sed -n '$p' f", "sed --quiet '$p' < f"),
+    ("(sort f | uniq) > g; rm ./g", "(sort -u f) > g; rm g"),
     ("", "  # nothing"),
 ]
 DIFFERENT = [
@@ -69,6 +76,26 @@ DIFFERENT = [
     ("if a; then b c; d; fi", "if a; then b; c d; fi"),
     ("if a; then b & fi", "if a; then b; fi"),
     ("python3 -c 'if x:\n  y'", "python3 -c 'if x:\n y'"),
+    ("wc -l f", "wc -l < f"),  # one names the file
+    ("head -v f", "head -v < f"),
+    ("grep -H x f", "grep -H x < f"),
+    ("grep -r x", "cat f | grep -r x"),
+    ("awk '{print FILENAME}' f", "awk '{print FILENAME}' < f"),
+    ("awk '{print}' n=1", "awk '{print}' < n=1"),
+    ("head *.txt", "head < *.txt"),
+    ("cat f g | head", "cat f | head"),
+    ("sort -k 2 f | uniq", "sort -u -k 2 f"),
+    ("sort f | uniq -c", "sort -u f"),
+    ("sort f -o f", "sort -o f < f"),
+    ("sed -i s/a/b/ f", "sed -i s/a/b/ < f"),
+    ("sed -in s/a/b/ f", "sed -ni s/a/b/ f"),  # a suffix, and two options
+    ("awk 'x' -v a=1", "awk -v a=1 'x'"),
+    ("(cd x; ls)", "cd x; ls"),
+    ("(x=1; ls)", "x=1; ls"),
+    ("(ls | grep x) 2> f", "ls | grep x 2> f"),
+    ("grep ./f x", "grep f x"),
+    ("ln -s ./f g", "ln -s f g"),
+    ("./head f", "head f"),
 ]
 
 

@@ -204,6 +204,57 @@ def test_a_row_of_a_file_finds_its_workspace_beside_the_file(rows: Path) -> None
     assert (unexecuted["reward"], unexecuted["components"]["executed"]) == (0.0, False)
 
 
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows beside a workspace with enough in it that a copy of it can be other."""
+    folder = tmp_path_factory.mktemp("log")
+    (folder / "ws/logs").mkdir(parents=True)
+    (folder / "ws/app.log").write_text("".join(f"{n} ERROR in part {n % 3}\n" for n in range(10, 15)))
+    for name in ("one.txt", "two.txt", "three.txt"):
+        (folder / "ws/logs" / name).write_text("ERROR\n")
+    return folder
+
+
+BY_CHANCE = [
+    ("grep ERROR app.log", "grep -i ERROR app.log", "by chance"),
+    ("head -n 5 app.log", "cat app.log", "by chance"),
+    ("sort app.log", "sort -n app.log", "by chance"),
+    ("sort app.log | uniq -c", "uniq -c app.log", "by chance"),
+    ("ls logs/*.txt", "ls logs/*", "by chance"),
+    ("head -n 5 app.log", "head -n 4 app.log", "differs"),
+    ("head -n 5 app.log", "sed 5q app.log", "same"),
+    ("sort app.log | uniq -c", "sort app.log > /tmp/s; uniq -c /tmp/s", "same"),
+    # Which file comes first is where they were made, not what was asked.
+    ("grep -r ERROR logs", "grep ERROR logs/*", "by chance"),
+    ("grep -r ERROR logs", "find logs -type f | sort | xargs grep -H ERROR", "same"),
+    ("find logs -type f | sort", "find logs -type f | sort -r", "differs"),
+    ("find . -name '*.txt'", "find logs -name '*.txt'", "same"),
+    ("find logs -type f | sort", "find /box/logs -type f | sort", "same"),
+    ("find logs > list", "find ./logs > list", "differs"),
+    # A variable that is left beside does no harm, one that is missing or means something to the shell does.
+    ("cat app.log", "f=app.log; cat $f", "same"),
+    ("f=app.log; cat $f", "cat app.log", "differs"),
+    ("cat app.log", "export f=app.log; cat $f", "differs"),
+    ("cat app.log", "IFS=,; cat app.log", "differs"),
+    ("git init -q; git add app.log", "git init -q; git add app.log logs", "differs"),
+    ("git init -q; git add app.log", "git init -q && git add -- ./app.log", "same"),
+]
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("expert", "answer", "found"), BY_CHANCE)
+def test_what_does_the_same_by_chance_is_told_apart_in_another_copy(
+    log: Path, expert: str, answer: str, found: str
+) -> None:
+    components = TerminalGrader(workspaces=log).grade(candidate(expert, "bash", "ws"), Action(answer))
+    assert components["telling"]
+    told = "same" if components["same_effect"] else "by chance" if components["by_chance"] else "differs"
+    assert told == found, components
+    if found == "by chance":
+        plain = TerminalGrader(TerminalSettings(vary=False), log)
+        assert plain.grade(candidate(expert, "bash", "ws"), Action(answer))["same_effect"]
+
+
 ATTACKS = {
     "fork bomb": "f() { f | f & }; f; while :; do :; done",
     "endless output": "yes",

@@ -23,7 +23,7 @@ from tests.labelled.making.software_sampled import sampled_lines
 from tests.labelled.making.software_sampling import sample
 from tests.labelled.making.software_states import Pair, State
 from tests.labelled.making.software_tasks import Function, read_tasks
-from tests.labelled.making.software_worlds import Ran, Tree, repository, save, varied
+from tests.labelled.making.software_worlds import Tree, repository, save, varied
 
 FOLDER = Path(__file__).parents[1] / "software"
 SAMPLES = FOLDER / "samples.jsonl.gz"
@@ -112,18 +112,17 @@ def label_all(pairs: Sequence[Pair], world: World) -> None:
     for pair in pairs:
         by_state[pair.state.id].append(pair)
     listing = {state.id: task.listing for state, task in world.commands}
-    seen: dict[tuple[str, int], Ran] = {}
     for number, some in enumerate(by_state.values()):
         state = some[0].state
         assert state.function is not None
         copies = world.copies[state.function.package]
         if state.sort == "edit":
             software_edits.label(some)
-        for pair in some if state.sort != "edit" else ():
-            if state.sort == "view":
+        elif state.sort == "view":
+            for pair in some:
                 software_looks.label_view(pair, copies)
-            else:
-                software_looks.label_command(pair, copies, listing.get(state.id, False), seen)
+        else:
+            software_looks.label_commands(some, copies, listing.get(state.id, False))
         print(f"labelled {number + 1} of {len(by_state)}", flush=True)
 
 

@@ -18,7 +18,7 @@ from tests.labelled.making.software_commands import TASKS, Place, Task
 from tests.labelled.making.software_dialects import CLAUDE, MINI, OPENHANDS, SWE_AGENT, Call, Dialect
 from tests.labelled.making.software_states import Pair, State, history, span
 from tests.labelled.making.software_tasks import Function
-from tests.labelled.making.software_worlds import Ran, Tree, run
+from tests.labelled.making.software_worlds import Ran, Tree, run_all
 
 SLACK = 6
 """Lines beside the function that a view may show more or fewer than the expert's."""
@@ -284,32 +284,28 @@ def _inside(path: str) -> str:
     return path.replace("/home/user/proj", "").replace("//", "/").strip("/") or "."
 
 
-def label_command(pair: Pair, copies: Sequence[Tree], listing: bool, seen: dict[tuple[str, int], Ran]) -> None:
-    """Set the label of a command, or of a search as the command that it comes to."""
-    state = pair.state
-    search = state.sort == "search"
-    first = as_command(state.expert) if search else state.expert.arguments["command"]
-    second = as_command(pair.call) if search else pair.call.arguments.get("command")
-    assert first is not None
-    if not second:
-        pair.label, pair.established = "wrong", "by_construction"
-        return
-    pair.label = "valid"
-    for number, tree in enumerate((state.tree, *copies)):
-        for command in (first, second):
-            key = (f"{state.workspace} {command}", number)
-            if key not in seen:
-                seen[key] = run(command, tree)
-        one, two = seen[f"{state.workspace} {first}", number], seen[f"{state.workspace} {second}", number]
-        if (
-            two.cut
-            or one.status != two.status
-            or one.files != two.files
-            or _lines(one, listing) != _lines(two, listing)
-        ):
-            pair.label = "wrong"
-            pair.notes["differs"] = number
-            return
+def label_commands(pairs: Sequence[Pair], copies: Sequence[Tree], listing: bool) -> None:
+    """Set the labels of the commands of one state, or of its searches as the commands that they come to."""
+    state = pairs[0].state
+    wanted = _command(state, state.expert)
+    assert wanted is not None
+    commands = [_command(state, pair.call) for pair in pairs]
+    left = list(dict.fromkeys(filter(None, commands)))
+    for tree in (state.tree, *copies):  # what has differed once is not run again
+        ran = run_all([wanted, *left], tree)
+        left = [command for command, two in zip(left, ran[1:], strict=True) if _same(ran[0], two, listing)]
+    for pair, command in zip(pairs, commands, strict=True):
+        pair.label = "valid" if command in left else "wrong"
+        pair.established = "executed" if command else "by_construction"
+
+
+def _command(state: State, call: Call) -> str | None:
+    return as_command(call) if state.sort == "search" else call.arguments.get("command") or None
+
+
+def _same(one: Ran, two: Ran, listing: bool) -> bool:
+    same = one.status == two.status and one.files == two.files and not two.cut
+    return same and _lines(one, listing) == _lines(two, listing)
 
 
 def _lines(ran: Ran, listing: bool) -> list[str]:

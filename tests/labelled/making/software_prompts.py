@@ -31,7 +31,7 @@ def _file_so_far(one: Function, functions: Sequence[Function]) -> str:
     return "".join(texts) + one.head  # the line break is the first that the model writes
 
 
-AGAIN = Manner("\n\n", 10, (0.8,), 60)
+AGAIN = Manner("\n\n", 10, (0.6, 0.8), 60)
 """How bodies are sampled beside the expert's."""
 _AGAIN = "# The same function again, written in another way:\n"
 
@@ -110,14 +110,16 @@ def line_prompts(states: Sequence[State]) -> list[Prompt]:
     ]
 
 
-LINES_AGAIN = Manner("\n", 12, (0.8,), 44)
+LINES_AGAIN = Manner("\n", 12, (0.5, 0.8, 1.1), 44)
 """How lines are sampled beside the expert's."""
 _SAME = "# or, the same in other words:\n"
 
 
 def lines_again_prompts(states: Sequence[State]) -> list[Prompt]:
     """One prompt a state: tasks with two calls each, then the state's with the expert's. Of views the plain prompt."""
-    return [Prompt(f"again/{state.id}", _calls(state) if state.sort == "view" else _line_again(state)) for state in states]
+    return [
+        Prompt(f"again/{state.id}", _calls(state) if state.sort == "view" else _line_again(state)) for state in states
+    ]
 
 
 def _line_again(state: State) -> str:
@@ -125,9 +127,7 @@ def _line_again(state: State) -> str:
     if state.sort == "command":
         rng = generator(0, "pairs", "again", state.id)
         chosen = [_COMMANDS[int(index)] for index in rng.choice(len(_COMMANDS), 7, replace=False)]
-        shots = "".join(
-            f"# Task: {task}\n$ {commands[0]}\n{_SAME}$ {commands[-1]}\n" for task, commands in chosen
-        )
+        shots = "".join(f"# Task: {task}\n$ {commands[0]}\n{_SAME}$ {commands[-1]}\n" for task, commands in chosen)
         return f"{shots}# Task: {state.task}\n$ {state.expert.arguments['command']}\n{_SAME}$"
     shots = "".join(f"{name}({first})\n{_SAME}{name}({second})\n" for first, second in _CALLS_AGAIN[name])
     return f"{shots}{name}({json.dumps(state.expert.arguments)})\n{_SAME}{name}({opening(state)}"

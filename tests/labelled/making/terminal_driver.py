@@ -6,6 +6,7 @@ streams, the folder that the shell is in at the end, and all that is new, other 
 """
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -76,10 +77,8 @@ def run(command: str) -> dict[str, Any]:
         output = process.communicate(timeout=4)[0]
     except subprocess.TimeoutExpired:
         late, output = True, b""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
     os.set_blocking(told, False)
     try:
@@ -100,7 +99,7 @@ def tree() -> dict[str, str]:
             if any(part in LEFT_OUT for part in parts) or (parts[0] == ".git" and set(parts) & set(GIT_LEFT_OUT)):
                 continue
             if place.is_symlink():
-                found["/".join(parts)] = f"link {os.readlink(place)}"
+                found["/".join(parts)] = f"link {place.readlink()}"
             elif place.is_dir():
                 found["/".join(parts)] = "folder"
             else:

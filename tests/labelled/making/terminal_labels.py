@@ -22,8 +22,13 @@ from pivotrl_core.verifiers.workspace import Node
 from tests.labelled.making.terminal_states import State
 from tests.labelled.making.terminal_worlds import world
 
-COPIES = 6
+COPIES = 5
 _LIMITS = sandbox.Limits(wall_seconds=240, cpu_seconds=240, output_bytes=32 * 2**20, memory_bytes=1024 * 2**20)
+_BROKEN = re.compile(
+    r"syntax error|unexpected EOF|unexpected token|command not found|invalid option|unrecognized option|unknown option|"
+    r"[Uu]sage:|unterminated|unknown command|unmatched|parse error|compile error|SyntaxError|unknown predicate|"
+    r"missing argument|invalid argument|ambiguous redirect|not an option|Try '"
+)
 _HERE = re.compile(r"(?<![\w./])(?:\./+|/box/)(?=\S)")
 
 
@@ -36,34 +41,42 @@ class Label(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """`chance`: wrong, and the same in the workspace itself; only other copies tell. `where`: what differs."""
+    """`chance`: wrong, and the same in the workspace itself; only other copies tell. `where`: what differs.
+
+    `broken`: the shell or a tool said that the command is none.
+    """
 
     label: Label
     where: str = ""
     chance: bool = False
+    broken: bool = False
 
 
 def label_commands(state: State, commands: Sequence[str]) -> dict[str, Labelled]:
     """A label for each command, against the expert's; none of them where the expert's has no effect of its own."""
-    runs = [_run_copy(state, copy, (state.expert, *commands)) for copy in range(COPIES)]
-    again = [_run_copy(state, copy, (state.expert,), backwards=True)[0] for copy in range(COPIES)]
-    unordered = _difference(runs[0][0], again[0], unordered=False) == "output"
-    if any(_difference(run[0], other, unordered) for run, other in zip(runs, again, strict=True)):
-        return {}
-    if runs[0][0]["late"] or not (runs[0][0]["output"].strip() or runs[0][0]["changes"] or runs[0][0]["git"]):
-        return {}
-    return {
-        command: _label([_difference(run[0], run[at], unordered) for run in runs])
-        for at, command in enumerate(commands, start=1)
-    }
+    found: dict[str, Labelled] = {}
+    left, unordered = list(commands), False
+    for copy in range(COPIES):
+        again = _run_copy(state, copy, (state.expert,), backwards=True)[0]
+        expert, *runs = _run_copy(state, copy, (state.expert, *left))
+        unordered = unordered or _difference(expert, again, unordered=False) == "output"
+        if _difference(expert, again, unordered):
+            return {}
+        if copy == 0 and not _has_effect(expert):
+            return {}
+        for command, run in zip(tuple(left), runs, strict=True):
+            where = _difference(expert, run, unordered)
+            if where in ("files", "output", "folder"):
+                chance = copy > 0 and not (command in found and found[command].where)
+                found[command] = Labelled(Label.WRONG, where, chance, bool(_BROKEN.search(run["output"])))
+                left.remove(command)
+            elif where:
+                found[command] = Labelled(Label.UNCLEAR, where)
+    return {**{command: Labelled(Label.VALID) for command in left}, **found}
 
 
-def _label(differences: Sequence[str]) -> Labelled:
-    hard = [one for one in differences if one in ("files", "output", "folder")]
-    if hard:
-        return Labelled(Label.WRONG, hard[0], chance=not differences[0])
-    unclear = next((one for one in differences if one), "")
-    return Labelled(Label.UNCLEAR, unclear) if unclear else Labelled(Label.VALID)
+def _has_effect(run: dict[str, Any]) -> bool:
+    return not run["late"] and bool(run["output"].strip() or run["changes"] or run["git"])
 
 
 def _difference(expected: dict[str, Any], actual: dict[str, Any], unordered: bool) -> str:
@@ -102,7 +115,9 @@ def run_commands(
     """What each command did in a fresh folder with these nodes, all in one sandbox."""
     plain = [[path, str(node.kind), base64.b64encode(node.content).decode(), node.executable] for path, node in nodes]
     job = {"nodes": plain, "runs": [[backwards, command] for command in commands]}
-    result = sandbox.run(["/usr/bin/python3", "-I", "-S", "-B", "-c", _driver()], {"job.json": json.dumps(job)}, _LIMITS)
+    result = sandbox.run(
+        ["/usr/bin/python3", "-I", "-S", "-B", "-c", _driver()], {"job.json": json.dumps(job)}, _LIMITS
+    )
     lines = result.stdout.splitlines()
     if len(lines) != len(commands):
         raise RuntimeError(f"{len(lines)} of {len(commands)} commands came back: {result.stop} {result.stderr[-500:]}")

@@ -12,15 +12,19 @@ from collections.abc import Callable, Iterator
 
 _LONG = {
     ("head", "-n"): "--lines", ("tail", "-n"): "--lines", ("wc", "-l"): "--lines", ("wc", "-c"): "--bytes",
-    ("sort", "-u"): "--unique", ("sort", "-n"): "--numeric-sort", ("sort", "-r"): "--reverse", ("uniq", "-c"): "--count",
+    ("sort", "-u"): "--unique", ("sort", "-n"): "--numeric-sort", ("sort", "-r"): "--reverse",
+    ("uniq", "-c"): "--count",
     ("grep", "-c"): "--count", ("grep", "-i"): "--ignore-case", ("grep", "-v"): "--invert-match",
     ("grep", "-r"): "--recursive", ("grep", "-n"): "--line-number", ("grep", "-l"): "--files-with-matches",
-    ("rm", "-r"): "--recursive", ("cp", "-r"): "--recursive", ("mkdir", "-p"): "--parents", ("ls", "-A"): "--almost-all",
+    ("rm", "-r"): "--recursive", ("cp", "-r"): "--recursive", ("mkdir", "-p"): "--parents",
+    ("ls", "-A"): "--almost-all",
     ("sed", "-n"): "--quiet", ("sed", "-i"): "--in-place", ("jq", "-r"): "--raw-output", ("cat", "-n"): "--number",
     ("uniq", "-d"): "--repeated", ("grep", "-h"): "--no-filename", ("tar", "-cf"): "--create --file",
 }  # fmt: skip
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""")
-_FILE = re.compile(r"(?<![\w./*'-])((?:[\w-]+/)*[\w-]+\.(?:txt|log|csv|tsv|json|jsonl|md|py|c|h|ini|cfg|env|conf|yaml|sh))\b(?![\w/*'])")
+_FILE = re.compile(
+    r"(?<![\w./*'-])((?:[\w-]+/)*[\w-]+\.(?:txt|log|csv|tsv|json|jsonl|md|py|c|h|ini|cfg|env|conf|yaml|sh))\b(?![\w/*'])"
+)
 _QUOTED = re.compile(r"'([^'\"$`\\!]*)'")
 _NUMBER = re.compile(r"(?<![\w.:-])(\d+)(?![\w.:])")
 Rule = Callable[[str, random.Random], str | None]
@@ -37,7 +41,9 @@ def rewritten(command: str, seed: str) -> Iterator[tuple[str, str]]:
             yield kind, found
 
 
-def _sub(pattern: re.Pattern[str], make: Callable[[re.Match[str]], str], command: str, draw: random.Random) -> str | None:
+def _sub(
+    pattern: re.Pattern[str], make: Callable[[re.Match[str]], str], command: str, draw: random.Random
+) -> str | None:
     """One of the matches, drawn, written anew; None where there is none. Here-documents are left alone."""
     matches = [] if "<<" in command else list(pattern.finditer(command))
     if not matches:
@@ -62,7 +68,9 @@ def _long_options(command: str, _: random.Random) -> str | None:
 
 
 def _bundled(command: str, draw: random.Random) -> str | None:
-    return _sub(re.compile(r"(?<= )-([a-zA-Z]{2,3})(?= )"), lambda m: " ".join(f"-{one}" for one in m[1]), command, draw)
+    return _sub(
+        re.compile(r"(?<= )-([a-zA-Z]{2,3})(?= )"), lambda m: " ".join(f"-{one}" for one in m[1]), command, draw
+    )
 
 
 def _reordered_bundle(command: str, draw: random.Random) -> str | None:
@@ -88,13 +96,17 @@ def _dotted(command: str, draw: random.Random) -> str | None:
 def _from_standard_input(command: str, _: random.Random) -> str | None:
     """`tool ... FILE` as `cat FILE | tool ...`, where the first command ends in its only file."""
     first, bar, rest = command.partition(" | ")
-    found = re.fullmatch(r"((?:grep|cut|sort|awk|sed|head|tail|wc|uniq|jq) (?!.*-[iroaH]\b).*?) (?:< )?((?:[\w-]+/)*[\w-]+\.\w+)", first)
+    found = re.fullmatch(
+        r"((?:grep|cut|sort|awk|sed|head|tail|wc|uniq|jq) (?!.*-[iroaH]\b).*?) (?:< )?((?:[\w-]+/)*[\w-]+\.\w+)", first
+    )
     return None if found is None or "&&" in first or "\n" in command else f"cat {found[2]} | {found[1]}{bar}{rest}"
 
 
 def _redirected(command: str, _: random.Random) -> str | None:
     first, bar, rest = command.partition(" | ")
-    found = re.fullmatch(r"((?:grep|cut|sort|awk|sed|head|tail|jq) (?!.*-[iroaH]\b)[^>]*?) ((?:[\w-]+/)*[\w-]+\.\w+)", first)
+    found = re.fullmatch(
+        r"((?:grep|cut|sort|awk|sed|head|tail|jq) (?!.*-[iroaH]\b)[^>]*?) ((?:[\w-]+/)*[\w-]+\.\w+)", first
+    )
     return None if found is None or "&&" in first or "\n" in command else f"{found[1]} < {found[2]}{bar}{rest}"
 
 
@@ -134,7 +146,16 @@ def _letter_dropped(command: str, draw: random.Random) -> str | None:
 
 
 def _letter_added(command: str, draw: random.Random) -> str | None:
-    letters = {"grep": "ivwnc", "sort": "rnu", "ls": "ar", "uniq": "ci", "wc": "w", "head": "q", "sed": "nE", "cat": "ns"}
+    letters = {
+        "grep": "ivwnc",
+        "sort": "rnu",
+        "ls": "ar",
+        "uniq": "ci",
+        "wc": "w",
+        "head": "q",
+        "sed": "nE",
+        "cat": "ns",
+    }
     pattern = re.compile(rf"(?<![\w-])({'|'.join(letters)}) ")
     return _sub(pattern, lambda m: f"{m[1]} -{draw.choice(letters[m[1]])} ", command, draw)
 
