@@ -170,6 +170,7 @@ SAME = [
     ("if (a) {\n  b();\n}", "\n    if (a) {\n\n  /* now\n  then */ b();\n  }"),
     ("x = 'a//b';", "x = 'a//b'; // c"),
     ("const u = `${a}-b`;", "const u=`${a}-b`;"),
+    ('return t + " EUR";', '  return t+" EUR";'),
 ]
 DIFFERENT = [
     ("return a;", "return\na;"),

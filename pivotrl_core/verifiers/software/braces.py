@@ -13,7 +13,7 @@ from collections.abc import Iterator
 TOKENS = frozenset({".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".go", ".java", ".js", ".kt", ".rs", ".scala", ".swift",
                     ".ts"})  # fmt: skip
 """Endings of languages in which white space between two tokens of a line says nothing."""
-_SPANNING = re.compile(r'"""|@"|R"|\br#*"')
+_SPANNING = re.compile(r'"""|@"|\b(?:u8|[uUL])?R"|\br#*"')
 _TOKEN = re.compile(
     r"""(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\\n]|\\.)*`)
       |(?P<comment>//[^\n]*|/\*.*?\*/)

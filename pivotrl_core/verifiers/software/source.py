@@ -60,6 +60,11 @@ def read_source(text: str, path: str) -> Source:
     return Source(text, tuple(_lines(text, suffix in _BRACES and "`" not in text)))
 
 
+def is_source(path: str) -> bool:
+    """Whether the file at `path` is in a language of which white space is known to say nothing."""
+    return PurePosixPath(path[-255:].replace("\0", "")).suffix.lower() in _PYTHON | _BRACES
+
+
 def same_source(expected: Source, actual: Source) -> bool:
     """Whether two texts for one file have one form, or one syntax tree at one indentation."""
     if expected.text == actual.text or expected.form == actual.form:

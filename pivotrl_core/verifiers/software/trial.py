@@ -16,6 +16,7 @@ from pivotrl_core.verifiers.effects import Effect, run_script, tree_after
 from pivotrl_core.verifiers.executions import Scripts
 from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.software.edits import EditError, Nodes, apply_edit, edited, same_result, static_error
+from pivotrl_core.verifiers.software.source import is_source
 from pivotrl_core.verifiers.software.steps import Step
 from pivotrl_core.verifiers.workspace import Node, NodeKind, Workspace, make_workspace
 
@@ -57,7 +58,7 @@ def try_edit(candidate: Candidate, expected: Step, actual: Step, workspace: Work
 def try_command(candidate: Candidate, expected: str, actual: str, workspace: Workspace, scripts: Scripts) -> Components:
     """Components of a command that changes files other than as the expert's does: of an edit by a program.
 
-    None where the two do not change the same files, all of them texts, or the one prints what the other does not.
+    None where the two do not change the same files, those that differ are no source, or what they print differs.
     """
     wanted, found = (tree_after(command, workspace, scripts.limits) for command in (expected, actual))
     if wanted is None or found is None or wanted.output != found.output or wanted.changed != found.changed:
@@ -65,6 +66,8 @@ def try_command(candidate: Candidate, expected: str, actual: str, workspace: Wor
     other = sorted(path for path in wanted.changed if wanted.nodes.get(path) != found.nodes.get(path))
     texts = [[_text(one.nodes.get(path)) for one in (wanted, found)] for path in other]
     if not other or any(text is None for both in texts for text in both):
+        return {}
+    if not all(map(is_source, other)):  # what white space says in other files is not known
         return {}
     if all(same_result(path, workspace.tree.nodes, *both) for path, both in zip(other, texts, strict=True)):
         return {"same_effect": True}

@@ -18,7 +18,18 @@ from pathlib import Path
 
 from tests.labelled.making import software_braces, software_edits, software_looks
 from tests.labelled.making.software_commands import Place, Task
-from tests.labelled.making.software_prompts import AGAIN, BODIES, LINES, again_prompts, edit_prompts, line_prompts
+from tests.labelled.making.software_prompts import (
+    AGAIN,
+    BEGUN,
+    BODIES,
+    LINES,
+    LINES_AGAIN,
+    again_prompts,
+    begun_prompts,
+    edit_prompts,
+    line_prompts,
+    lines_again_prompts,
+)
 from tests.labelled.making.software_sampled import sampled_lines
 from tests.labelled.making.software_sampling import sample
 from tests.labelled.making.software_states import Pair, State
@@ -27,9 +38,10 @@ from tests.labelled.making.software_worlds import Tree, repository, save, varied
 
 FOLDER = Path(__file__).parents[1] / "software"
 SAMPLES = FOLDER / "samples.jsonl.gz"
+FREE = 80
 SAME_KIND = 3
-PER_SIDE = 4
-"""Sampled pairs of a label at a state."""
+SAMPLED = {"valid": 9, "wrong": 2}
+"""Most sampled pairs of a label at a state: the model writes many wrong calls and few right ones."""
 ALIKE = 0.9
 """Least likeness of the modules after two edits, where a sampled edit is a hard negative."""
 
@@ -63,8 +75,16 @@ def make_samples(models: Path) -> None:
     keep_samples([
         *sample(edit_prompts(world.functions), BODIES, models),
         *sample(again_prompts(world.functions), AGAIN, models),
-        *sample(line_prompts(world.lines), LINES, models),
+        *sample(begun_prompts(world.functions), BEGUN, models),
+        *sample(line_prompts(some_of(world.lines)), LINES, models),
+        *sample(lines_again_prompts(world.lines), LINES_AGAIN, models),
     ])  # fmt: skip
+
+
+def some_of(states: Sequence[State]) -> list[State]:
+    """The states whose lines are sampled freely: little of that is of use, and it takes long."""
+    count = len(states)
+    return [states[at] for at in sorted(range(count), key=lambda at: at * 37 % count)[:FREE]]
 
 
 def keep_samples(found: Iterable[tuple[str, float, Sequence[str]]]) -> None:
@@ -134,10 +154,10 @@ def _hard(sampled: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def looks_alike(pair: Pair) -> bool:
-    """A parseable edit that leaves most of the module as the expert's does; all lines that are in the set at all."""
+    """A parseable edit that leaves most of the module as the expert's does; a line that no tool takes for nonsense."""
     if pair.state.sort == "edit":
         return pair.notes.get("alike", 0.0) >= ALIKE and "unparseable" not in pair.kind
-    return True
+    return not pair.notes.get("refused", False)
 
 
 def _few(pairs: Sequence[Pair]) -> Iterator[Pair]:
@@ -150,7 +170,7 @@ def _few(pairs: Sequence[Pair]) -> Iterator[Pair]:
         call = ("call", pair.state.id, json.dumps(pair.call.item(0)))
         keys = {(pair.state.id, pair.label, pair.kind): SAME_KIND, call: 1}
         if pair.origin == "model":
-            keys[pair.state.id, pair.label] = PER_SIDE
+            keys[pair.state.id, pair.label] = SAMPLED[pair.label]
         if all(counts[key] < most for key, most in keys.items()):
             counts.update(keys.keys())
             yield pair

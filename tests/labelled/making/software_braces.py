@@ -119,7 +119,7 @@ def _valid(state: State, one: Edit) -> Iterator[tuple[str, Call]]:
     lines = one.new.split("\n")
     indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
     yield "comment", new(f"{indent}/* see the issue */\n{one.new}")
-    yield "blank_lines", new("\n".join([lines[0], *lines[1:-1], lines[-1] + "  ", ""]))
+    yield "blank_lines", new("\n".join([*lines[:-1], f"{lines[-1]}  ", ""]))
     if len(lines) > 1 and "`" not in one.new:
         yield "indentation", new("\n".join("  " + line for line in lines))
     if not one.path.endswith(".h"):

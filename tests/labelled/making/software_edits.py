@@ -17,8 +17,9 @@ from tests.labelled.making.software_states import Pair, State, edit_state, with_
 from tests.labelled.making.software_tasks import Function
 from tests.labelled.making.software_worlds import Tree, outcomes, run
 
-PER_SIDE = 2
-"""Rewritten pairs of a label at a state; their kinds take turns, so that all are as frequent as they can be."""
+PER_SIDE = 1
+"""Rewritten pairs of a label at a state; kinds take turns, so that all are as frequent as they can be."""
+BEGUN = tuple(f"begun-{number}" for number in range(3))
 _DIALECTS = (OPENHANDS, CLAUDE, SWE_AGENT, OPENHANDS, CLAUDE, MINI)
 
 
@@ -52,7 +53,7 @@ def sampled(states: Sequence[State], texts: Mapping[str, Sequence[str]]) -> list
     for state in states:
         one = state.function
         assert one is not None
-        names = [f"{prompt}/{one.package}/{one.name}" for prompt in ("edit", "again")]
+        names = [f"{prompt}/{one.package}/{one.name}" for prompt in ("edit", "again", *BEGUN)]
         for text in (text for name in names for text in texts.get(name, ())):
             body = text.strip("\n").rstrip()
             if body.startswith("    "):

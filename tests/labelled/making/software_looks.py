@@ -1,8 +1,9 @@
 """States at which the expert looks at something or runs a command, and pairs at them, labelled by what is printed.
 
 A view is for the function that the state is about. Another view does the same where it shows all of that function, in
-the tree and in each varied copy, and of other lines at most six more or fewer than the expert's. It does something
-else where it does not show all of it. What lies between (all of it, and much more) is not in the set.
+the tree and in each varied copy in which it stands where the state says, and of other lines at most six more or fewer
+than the expert's. It does something else where it does not show all of it. What lies between (all of it, and much more)
+is not in the set.
 
 A search or a command does the same where it prints the same lines, ends with the same status and leaves the same files,
 in the tree and in each varied copy; the order of lines counts but for what a recursive grep or find lists, and `./` at
@@ -22,6 +23,12 @@ from tests.labelled.making.software_worlds import Ran, Tree, run_all
 
 SLACK = 6
 """Lines beside the function that a view may show more or fewer than the expert's."""
+_REFUSED = re.compile(
+    r"command not found|No such file|(?:invalid|unrecognized|illegal|unknown) option|[Uu]sage:|[Ss]yntax ?[Ee]rror|"
+    r"[Nn]ot a directory|Try '|missing operand|cannot access|ModuleNotFoundError|ImportError|NameError|unmatched|"
+    r"unexpected EOF"
+)
+"""What a shell or a tool says of a command that is none: it is not hard to tell from the expert's."""
 _HERE = re.compile(r"(^|[\s:])\./", re.MULTILINE)
 
 
@@ -98,18 +105,17 @@ def rewritten_views(states: Sequence[State]) -> list[Pair]:
             rest = {"view_range": [first, -1]} if state.dialect is OPENHANDS else {}
             bare = {name: value for name, value in state.expert.arguments.items() if name != "limit"}
             options.append(("valid", "range_to_the_end", Call(state.expert.name, {**bare, **rest})))
-        pairs += _two_of_each(state, options)
+        pairs += _one_of_each(state, options)
     return pairs
 
 
-def _two_of_each(state: State, options: Sequence[tuple[str, str, Call]]) -> Iterator[Pair]:
-    """Two pairs of each meaning, other ones at other states."""
+def _one_of_each(state: State, options: Sequence[tuple[str, str, Call]]) -> Iterator[Pair]:
+    """A pair of each meaning, another kind at another state."""
     start = int(state.id[:6], 16)
     for meant in ("valid", "wrong"):
         some = [(kind, call) for what, kind, call in options if what == meant]
-        for turn in range(min(2, len(some))):
-            kind, call = some[(start + turn) % len(some)]
-            yield Pair(state, call, "rewritten", kind, meant=meant)
+        kind, call = some[start % len(some)]
+        yield Pair(state, call, "rewritten", kind, meant=meant)
 
 
 def _respelt(call: Call, dialect: Dialect) -> Call:
@@ -137,8 +143,8 @@ def label_view(pair: Pair, copies: Sequence[Tree]) -> None:
         shown, expected = _shown(tree, *seen), _shown(tree, *wanted)
         needed = set(range(*_need(state.function, tree)))
         whole = seen[0] == wanted[0] and needed <= shown
-        if not needed <= expected:  # the copy has moved it out of the expert's sight
-            continue
+        if (min(needed), max(needed)) != state.need or not needed <= expected:
+            continue  # the state says where the function stands, and in this copy it does not
         same = same and whole
         told = told and len(shown ^ expected) <= SLACK
     pair.label = "wrong" if not same else "valid" if told else ""
@@ -246,7 +252,7 @@ def rewritten_searches(states: Sequence[State], all_places: Sequence[Place]) -> 
                 ("wrong", "other_folder", other(dir="examples")),
                 ("wrong", "other_pattern", other(**{key: text[:-1] + "_" if "dir" in given else text[:-2]})),
             ]
-        pairs += _two_of_each(state, options)
+        pairs += _one_of_each(state, options)
     return pairs
 
 
@@ -291,12 +297,15 @@ def label_commands(pairs: Sequence[Pair], copies: Sequence[Tree], listing: bool)
     assert wanted is not None
     commands = [_command(state, pair.call) for pair in pairs]
     left = list(dict.fromkeys(filter(None, commands)))
+    refused: set[str] = set()
     for tree in (state.tree, *copies):  # what has differed once is not run again
         ran = run_all([wanted, *left], tree)
+        refused |= {command for command, two in zip(left, ran[1:], strict=True) if _REFUSED.search(two.printed)}
         left = [command for command, two in zip(left, ran[1:], strict=True) if _same(ran[0], two, listing)]
     for pair, command in zip(pairs, commands, strict=True):
         pair.label = "valid" if command in left else "wrong"
         pair.established = "executed" if command else "by_construction"
+        pair.notes["refused"] = command in refused
 
 
 def _command(state: State, call: Call) -> str | None:

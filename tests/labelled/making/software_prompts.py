@@ -31,7 +31,7 @@ def _file_so_far(one: Function, functions: Sequence[Function]) -> str:
     return "".join(texts) + one.head  # the line break is the first that the model writes
 
 
-AGAIN = Manner("\n\n", 10, (0.6, 0.8), 60)
+AGAIN = Manner("\n\n", 10, (0.8,), 60)
 """How bodies are sampled beside the expert's."""
 _AGAIN = "# The same function again, written in another way:\n"
 
@@ -39,6 +39,24 @@ _AGAIN = "# The same function again, written in another way:\n"
 def again_prompts(functions: Sequence[Function]) -> list[Prompt]:
     """One prompt a function: two others with both of their bodies, then its own right one, to be written again."""
     return [Prompt(f"again/{one.package}/{one.name}", _twice(one, functions)) for one in functions]
+
+
+BEGUN = Manner("\n\n", 6, (0.8,), 44)
+"""How bodies are sampled of which the beginning is given."""
+
+
+def begun_prompts(functions: Sequence[Function]) -> list[Prompt]:
+    """Up to three prompts a function: its own right body as before, and the first part of a body by hand."""
+    prompts = []
+    for one in functions:
+        for number, body in enumerate([one.right, *one.parts.get("way", ())]):
+            share = generator(0, "pairs", "begun", one.package, one.name, number).uniform(0.35, 0.7)
+            end = body.rfind(" ", 4, int(len(body) * share))
+            if body[:end].strip():
+                prompts.append(
+                    Prompt(f"begun-{number}/{one.package}/{one.name}", _twice(one, functions), "\n" + body[:end])
+                )
+    return prompts
 
 
 def _twice(one: Function, functions: Sequence[Function]) -> str:

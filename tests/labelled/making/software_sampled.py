@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rapidfuzz.distance import Indel
 
 from tests.labelled.making.software_dialects import Call
+from tests.labelled.making.software_looks import lines_of
 from tests.labelled.making.software_prompts import opening
 from tests.labelled.making.software_states import Pair, State
 
@@ -57,7 +58,9 @@ def _typed(arguments: Mapping[str, object], known: Mapping[str, Mapping[str, obj
 
 def _sort_of(state: State, call: Call) -> str:
     """What differs from the expert's call: the names of arguments; of commands the program, options or operands."""
-    if state.sort != "command":
+    if state.sort == "view":
+        return _sort_of_view(state.expert, call)
+    if state.sort == "search":
         first, second = state.expert.arguments, call.arguments
         names = sorted(name for name in {**first, **second} if first.get(name) != second.get(name))
         return "_and_".join(name.strip("-") or "flag" for name in names) or "identical"
@@ -68,6 +71,17 @@ def _sort_of(state: State, call: Call) -> str:
         return "command_program"
     options = [sorted(word for word in words if word.startswith("-")) for words in (first, second)]
     return "command_operands" if options[0] == options[1] else "command_options"
+
+
+def _sort_of_view(expert: Call, call: Call) -> str:
+    """Where a view begins and ends, beside the expert's."""
+    wanted, found = lines_of(expert), lines_of(call)
+    if wanted is None or found is None:
+        return "view_of_nothing"
+    end = found[2] or 10**9
+    ends = {-1: "earlier", 0: "there", 1: "later"}
+    sides = [(one > two) - (one < two) for one, two in ((found[1], wanted[1]), (end, wanted[2] or 10**9))]
+    return f"view_begins_{ends[sides[0]]}_ends_{ends[sides[1]]}"
 
 
 def _words(command: str) -> Iterator[str]:

@@ -20,10 +20,11 @@ TOGETHER = 20
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A text to continue, and what it is called."""
+    """A text to continue, what it is called, and what is given of the answer: its beginning, if anything."""
 
     id: str
     text: str
+    begun: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Manner:
 
 
 def sample(prompts: Sequence[Prompt], how: Manner, models: Path) -> Iterator[tuple[str, float, list[str]]]:
-    """(prompt, temperature, continuations that ended by themselves), as they come. One thread, bfloat16."""
+    """(prompt, temperature, answers that ended by themselves), as they come. One thread, bfloat16."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -50,11 +51,14 @@ def sample(prompts: Sequence[Prompt], how: Manner, models: Path) -> Iterator[tup
     for start in range(0, len(prompts), TOGETHER):
         some = prompts[start : start + TOGETHER]
         for temperature in how.temperatures:
-            requests = [_request(prompt, tokenizer(prompt.text)["input_ids"], temperature, how) for prompt in some]
+            requests = [
+                _request(prompt, tokenizer(prompt.text + prompt.begun)["input_ids"], temperature, how)
+                for prompt in some
+            ]
             found = engine.sample(requests, SamplingConfig(temperature, how.max_tokens))
             for prompt, answers in zip(some, found, strict=True):
                 texts = [tokenizer.decode(one.ids).split(how.stop)[0] for one in answers if one.finish == "stop"]
-                yield prompt.id, temperature, texts
+                yield prompt.id, temperature, [prompt.begun + text for text in texts]
 
 
 def _request(prompt: Prompt, ids: Sequence[int], temperature: float, how: Manner) -> Request:
