@@ -143,6 +143,7 @@ for number, command in enumerate(json.load(open("commands.json"))):
 
 _DRIVER = """
 import copy, importlib.util, json, os, select, signal
+from itertools import product
 name, inputs = json.load(open("job.json"))
 
 
