@@ -156,7 +156,7 @@ def _hard(sampled: Sequence[Pair]) -> Iterator[Pair]:
 def looks_alike(pair: Pair) -> bool:
     """A parseable edit that leaves most of the module as the expert's does; a line that no tool takes for nonsense."""
     if pair.state.sort == "edit":
-        return pair.notes.get("alike", 0.0) >= ALIKE and "unparseable" not in pair.kind
+        return pair.notes.get("alike", 0.0) >= ALIKE and "no_python" not in pair.kind
     return not pair.notes.get("refused", False)
 
 

@@ -66,7 +66,7 @@ def _sort_of(one: Function, body: str) -> str:
     try:
         first, second = (ast.parse(f"{one.head}\n{text}\n") for text in (one.right, body))
     except (SyntaxError, ValueError):
-        return "sampled_edit_unparseable"
+        return "sampled_edit_no_python"
     if ast.dump(first) == ast.dump(second):
         return "sampled_edit_same_tree"
     kinds = [[type(node).__name__ for node in ast.walk(tree) if isinstance(node, ast.stmt)] for tree in (first, second)]
