@@ -141,6 +141,39 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a script that ended well left: all nodes, paths of those that are new, other or gone, and what it printed.
+
+    Caches do not count, and the output is without what is volatile.
+    """
+
+    nodes: Mapping[str, Node]
+    changed: frozenset[str]
+    output: str
+
+
+def tree_after(
+    script: str, workspace: Workspace, limits: Limits, clock: Callable[[], float] = time.time
+) -> Left | None:
+    """The tree that a script leaves, or None where it fails, is cut short, or leaves more than can be read.
+
+    Raises:
+        SandboxUnavailableError: there is no sandbox on this machine; nothing is run without one.
+    """
+    argument = script.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
+    start = clock()
+    command = ["/bin/bash", "--norc", "--noprofile", "-c", 'exec 2>&1; eval "$1"', "bash", argument]
+    result = sandbox.run_in_workspace(command, workspace, limits)
+    if result.stop is not Stop.EXITED or result.exit_status != 0 or result.tree is None or not result.tree.complete:
+        return None
+    before, after = workspace.tree.nodes, result.tree.nodes
+    paths = before.keys() | after.keys()
+    changed = frozenset(path for path in paths if _counts(path) and before.get(path) != after.get(path))
+    nodes = {path: node for path, node in after.items() if _counts(path) or path in before}
+    return Left(nodes, changed, without_volatile(result.stdout, RunTime(start, clock())).strip())
+
+
 def _new_variables(before: str, after: str) -> tuple[str, dict[str, str]]:
     """What the shell says at the end without plain variables that are new, and a digest of each of those."""
     known = {found[1] for found in _VARIABLE.finditer(before)}

@@ -38,6 +38,9 @@ _COMMENTS: Mapping[str, str] = {
 _NAMES: Mapping[str, str] = {"Makefile": "# ", "Dockerfile": "# ", ".env": "# ", ".gitignore": "# "}
 _INTEGER = re.compile(r"(?<![\w.:/-])\d+(?![\w.:/-])")
 _LINE_NUMBER = re.compile(r"^\s*\d+[:\t -]\s*")
+_DEFINITION = re.compile(r"(?:async |export |pub |static )*(?:def|class|function|func|fn|struct|interface|type)\s+\w")
+_NAME = re.compile(r"\w+")
+_MAX_NAMED = 20
 _WORD = re.compile(r"[^\s/'\"`]+")
 
 
@@ -172,12 +175,16 @@ def _other_number(number: int, larger: bool) -> int:
 
 
 def _commented(text: str, comment: str, draw: Random) -> str:
-    """Comments behind the first line and at the end, with what stands elsewhere in the text."""
+    """Comments behind the first line and at the end, with what stands elsewhere in the text.
+
+    What is defined in it is named there in other words too: `grep f` and `grep 'def f'` do not do the same.
+    """
     lines = text.removesuffix("\n").split("\n")
     said = [line.strip() for line in lines if line.strip() and not line.rstrip().endswith("\\")] or ["note"]
     extra = [f"{comment}{draw.choice(said)}", f"{comment}{draw.choice(said).swapcase()}"]
     first = [] if lines[0].rstrip().endswith("\\") else [extra[0]]
-    return "\n".join([lines[0], *first, *lines[1:], extra[1]]) + "\n" * text.endswith("\n")
+    named = [comment + " ".join(reversed(_NAME.findall(line))) for line in said if _DEFINITION.match(line)]
+    return "\n".join([lines[0], *first, *lines[1:], *named[:_MAX_NAMED], extra[1]]) + "\n" * text.endswith("\n")
 
 
 def _changed_json(text: str, draw: Random) -> str:

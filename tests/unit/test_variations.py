@@ -76,6 +76,7 @@ def test_json_stays_json_with_its_layout_and_source_stays_the_program() -> None:
     assert found != source
     assert found.startswith("#!/usr/bin/env python3\n")
     assert ast.dump(ast.parse(found)) == ast.dump(ast.parse(source))
+    assert "# x f def" in found.splitlines()  # `grep f` finds more than `grep 'def f'`
     assert changed("no.json", "{no json\n") == "{no json\n"
 
 

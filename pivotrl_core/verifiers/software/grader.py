@@ -13,9 +13,10 @@ similarity is symmetric and of whole texts. The paper's own rule, names alone, i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from pivotrl_core.errors import DataError
@@ -34,10 +35,12 @@ from pivotrl_core.verifiers.settings import SoftwareSettings, VerdictReason
 from pivotrl_core.verifiers.similarity import is_blank
 from pivotrl_core.verifiers.software.comparison import SAME, Compared, Expected, compare
 from pivotrl_core.verifiers.software.edits import EditError, place_of
-from pivotrl_core.verifiers.software.paths import overlap
+from pivotrl_core.verifiers.software.open_file import open_file, with_path
+from pivotrl_core.verifiers.software.searches import as_commands
 from pivotrl_core.verifiers.software.steps import Step, read_step
 from pivotrl_core.verifiers.software.tools import Category, Operation
-from pivotrl_core.verifiers.software.trial import try_edit
+from pivotrl_core.verifiers.software.trial import try_command, try_edit
+from pivotrl_core.verifiers.software.views import same_view
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import NodeKind, Workspace
 
@@ -80,7 +83,8 @@ class SoftwareGrader:
         self._workspaces = RowWorkspaces(workspaces)
         self._cache = cache
         seconds = self.settings.test_seconds
-        self._scripts = Scripts(Limits(wall_seconds=seconds, cpu_seconds=max(1, round(seconds))), self.version, cache)
+        limits = Limits(wall_seconds=seconds, cpu_seconds=max(1, round(seconds)))
+        self._scripts = Scripts(limits, self.version, cache, vary=True)
         self._expected = Held(_read_expert)
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
@@ -127,7 +131,7 @@ class SoftwareGrader:
                 workspace, tried = None, {"workspace": printable(str(error))}
             if workspace is not None:
                 found = _measured(found, expected.step, step, workspace)
-                tried = self._try(candidate, action, expected.step, step, found, workspace)
+                tried = self._try(candidate, action, expected.step, step, workspace)
         steps = [[found.score, 1]] if found.score else []
         return {**_components(found, step), **tried, "matching": steps}
 
@@ -170,29 +174,50 @@ class SoftwareGrader:
         action: Action,
         expected: Step,
         step: Step,
-        found: Compared,
         workspace: Workspace,
     ) -> dict[str, Json]:
         """What happens to the row's workspace where rules alone do not accept a call."""
-        can_edit = step.category is Category.EDIT and found.target
-        if step.operation is not expected.operation or not (can_edit or step.operation is Operation.RUN):
-            return {}
+        run: Callable[[], Mapping[str, Json]] | None = None
+        both = step.category, expected.category
+        if step.operation is expected.operation is Operation.RUN:
+            commands = expected.command, step.command
+            if not (expected.rest or step.rest) and all(map(is_executable, commands)):
+                run = partial(self._run, candidate, *commands, workspace)
+        elif both == (Category.EDIT, Category.EDIT):
+            wanted, found = (with_path(one, open_file(candidate)) for one in (expected, step))
+            run = partial(try_edit, candidate, wanted, found, workspace, self._scripts)
+        elif both == (Category.SEARCH, Category.SEARCH):
+            run = self._search(candidate, action, expected, step, workspace)
+        return self._remembered(candidate, action, workspace, run) if run is not None else {}
+
+    def _remembered(
+        self, candidate: Candidate, action: Action, workspace: Workspace, run: Callable[[], Mapping[str, Json]]
+    ) -> dict[str, Json]:
         if self._cache is None:
-            return self._run(candidate, expected, step, workspace)
+            return dict(run())
         key = self._cache.key(candidate, action, self.version, workspace.digest)
         components = self._cache.get(key)
         if components is None:
-            components = self._run(candidate, expected, step, workspace)
+            components = run()
             if components.get("executed"):
-                self._cache.put(key, components)
+                self._cache.put(key, dict(components))
         return dict(components)
 
-    def _run(self, candidate: Candidate, expected: Step, step: Step, workspace: Workspace) -> dict[str, Json]:
-        if step.category is Category.EDIT:
-            return try_edit(candidate, expected, step, workspace, self._scripts)
-        if expected.rest or step.rest or not (is_executable(expected.command) and is_executable(step.command)):
-            return {}
-        return self._scripts.same_effect(candidate, expected.command, step.command, workspace)
+    def _run(self, candidate: Candidate, expected: str, actual: str, workspace: Workspace) -> dict[str, Json]:
+        """The effects of two commands; of two that leave other files, whether the row's tests take them for one."""
+        found = self._scripts.same_effect(candidate, expected, actual, workspace)
+        if found.get("difference") != "files" or found.get("by_chance"):
+            return found
+        return found | dict(try_command(candidate, expected, actual, workspace, self._scripts))
+
+    def _search(
+        self, candidate: Candidate, action: Action, expected: Step, step: Step, workspace: Workspace
+    ) -> Callable[[], Mapping[str, Json]] | None:
+        """Two searches compared by what they find."""
+        state = "\n".join(message.content for message in candidate.state)
+        names = candidate.expert.tool_calls[0].name, action.tool_calls[0].name
+        commands = as_commands((names[0], expected), (names[1], step), workspace.tree.nodes, state)
+        return partial(self._scripts.same_effect, candidate, *commands, workspace) if commands else None
 
 
 def _reason(found: Mapping[str, Json]) -> VerdictReason | SoftwareReason:
@@ -251,6 +276,6 @@ def _measured(found: Compared, expected: Step, actual: Step, workspace: Workspac
         return found
     if node is None or node.kind is not NodeKind.FILE:
         return found
-    length = node.content.count(b"\n") + (not node.content.endswith(b"\n"))
-    lines = overlap(expected.lines, actual.lines, length)
+    text = node.content.decode("utf-8", "replace")
+    lines = same_view(text, expected.path, expected.lines, actual.lines)
     return replace(found, lines=lines, similarity=lines)

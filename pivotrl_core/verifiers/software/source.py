@@ -2,8 +2,9 @@
 
 Python: by its tokens, each logical line with its indentation, quotes of plain strings spelt in one way; or by its
 syntax tree, where texts parse (so redundant parentheses, trailing commas and line breaks make no difference). Strings
-keep every character, docstrings too. Fragments need not be whole programs. Other languages: by lines, without blank
-ones and without white space at their ends, and at their starts too where braces say what belongs together.
+keep every character, docstrings too. Fragments need not be whole programs. Languages with braces: by the tokens of
+their lines (`braces.py`). Others: by lines, without blank ones and without white space at their ends, and at their
+starts too where braces say what belongs together.
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from pivotrl_core.verifiers.software.braces import TOKENS, brace_lines
+
 MAX_CHARACTERS = 200_000
 """Longer Python is compared as lines."""
 MAX_PARSED = 50_000
 """Longer Python is compared by its tokens alone."""
 _PYTHON = frozenset({".py", ".pyi"})
-_BRACES = frozenset({
-    ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".css", ".go", ".java", ".js", ".jsx", ".json", ".kt", ".php", ".rs",
-    ".scala", ".swift", ".ts", ".tsx",
-})  # fmt: skip
+_BRACES = frozenset({*TOKENS, ".css", ".json", ".jsx", ".php", ".tsx"})
 _TOKEN = re.compile(
     r"""(?P<string>\b[A-Za-z]{1,3}(?=["'])|)(?P<body>\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''
         |"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
@@ -55,7 +55,14 @@ def read_source(text: str, path: str) -> Source:
     if suffix in _PYTHON and len(text) <= MAX_CHARACTERS:
         form, words = _python_tokens(text)
         return Source(text, form, words)
+    if suffix in TOKENS and len(text) <= MAX_CHARACTERS:
+        return Source(text, tuple(brace_lines(text)))
     return Source(text, tuple(_lines(text, suffix in _BRACES and "`" not in text)))
+
+
+def is_source(path: str) -> bool:
+    """Whether the file at `path` is in a language of which white space is known to say nothing."""
+    return PurePosixPath(path[-255:].replace("\0", "")).suffix.lower() in _PYTHON | _BRACES
 
 
 def same_source(expected: Source, actual: Source) -> bool:
