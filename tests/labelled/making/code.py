@@ -2,7 +2,7 @@
 
     python -m tests.labelled.making.code
 
-writes `tests/labelled/code/pairs.jsonl` and `sampled.json` from the problems and `samples.jsonl`. The same bytes every
+writes `tests/labelled/code/pairs.jsonl.gz` and `sampled.json` from the problems and `samples.jsonl`. The same bytes every
 time.
 """
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a table of texts, a line each
 """Edits of JavaScript, TypeScript, C, Go and Java, where nothing is executed: labels hold by construction.
 
 What is valid differs from the expert's edit in white space between tokens, comments, the path's spelling or how much

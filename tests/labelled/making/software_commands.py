@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a table of texts, a line each
 """States at which the expert runs a command, with commands written by hand beside it.
 
 Each entry: the task in one sentence, the expert's command, commands meant to do the same, commands meant to do

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - a table of texts, a line each
 """Few-shot prompts under which the bundled model writes new texts of edits."""
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ which labels are kept between runs.
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shlex
@@ -277,7 +278,7 @@ def _write(rows: list[dict[str, Any]]) -> None:
     lines = [
         json.dumps(row, sort_keys=True, ensure_ascii=False) for row in sorted(rows, key=lambda row: str(row["pair"]))
     ]
-    (FOLDER / "pairs.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (FOLDER / "pairs.jsonl.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
     counts = Counter((row["part"], row["label"], row["origin"], "workspace" in row) for row in rows)
     for key, count in sorted(counts.items()):
         print(*key, count)
