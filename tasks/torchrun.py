@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterable, Sequence
 
 from pivotrl_core.errors import EXIT_CONFIG, EXIT_DATA, EXIT_SOFTWARE, EXIT_TEMPORARY, ConfigError, PivotRLError
+from pivotrl_core.training.ranks import RANKS_FILE
 
 
 class RanksFailedError(PivotRLError):
@@ -59,6 +61,8 @@ def check_launched(processes: int) -> None:
 def launch(processes: int, module: str, arguments: Sequence[str]) -> None:
     """Run a module in so many processes on this machine, until all have ended.
 
+    They find each other by files, in place of torch's servers, which would listen on all interfaces without a password.
+
     Raises:
         RanksFailedError: one of them failed.
     """
@@ -66,9 +70,15 @@ def launch(processes: int, module: str, arguments: Sequence[str]) -> None:
     from torch.distributed.run import parse_args, run
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # torchrun sets it and warns; stages set threads themselves
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # what they send each other stays on this machine
-    options = ["--standalone", "--nproc-per-node", str(processes), "-m", module, *arguments]
-    try:
-        run(parse_args(options))  # type: ignore[no-untyped-call]
-    except ChildFailedError as error:
-        raise RanksFailedError({rank: failure.exitcode for rank, failure in error.failures.items()}) from None
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        os.environ.setdefault(name, "lo")  # what they send each other stays on this machine
+    os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    with tempfile.TemporaryDirectory(prefix="pivotrl-ranks-") as folder:
+        os.environ[RANKS_FILE] = f"{folder}/ranks"
+        options = ["--nproc-per-node", str(processes), "--rdzv-backend", "c10d", "--rdzv-id", "pivotrl"]
+        options += ["--rdzv-endpoint", f"{folder}/agent", "--rdzv-conf", "store_type=file"]
+        try:
+            run(parse_args([*options, "-m", module, *arguments]))  # type: ignore[no-untyped-call]
+        except ChildFailedError as error:
+            codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
+            raise RanksFailedError(codes) from None

@@ -9,6 +9,7 @@ latest after `compute.collective_minutes`, and torchrun then ends the others.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from pivotrl_core.config.stages import ComputeConfig
 
 Value = TypeVar("Value")
+
+RANKS_FILE = "PIVOTRL_RANKS_FILE"
+"""Environment variable: the file by which ranks on one machine find each other. Without it torch's server is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ ONE_RANK = Ranks()
 def joined_ranks(compute: ComputeConfig) -> Iterator[Ranks]:
     """The ranks of this training, for the time of the block; where there are several, they have found each other.
 
-    Those on one machine divide its threads.
+    Those on one machine divide its threads, and find each other by the file in `RANKS_FILE`, where it is set.
 
     Raises:
         ConfigError: torchrun did not start this process.
@@ -92,7 +96,13 @@ def joined_ranks(compute: ComputeConfig) -> Iterator[Ranks]:
         torch.cuda.set_device(dist.get_node_local_rank())
     # Objects and offloaded shards travel by gloo, whatever the device.
     backend = "gloo" if compute.device == "cpu" else "cpu:gloo,cuda:nccl"
-    dist.init_process_group(backend, timeout=timedelta(minutes=compute.collective_minutes))
+    timeout = timedelta(minutes=compute.collective_minutes)
+    if (file := os.environ.get(RANKS_FILE)) is not None:
+        rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        store = dist.FileStore(file, count)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=timeout)
+    else:
+        dist.init_process_group(backend, timeout=timeout)
     ranks = Ranks(dist.get_rank(), dist.get_world_size())
     hosts = ranks.gather(socket.gethostname())
     torch.set_num_threads(max(1, compute.threads // hosts.count(socket.gethostname())))

@@ -135,6 +135,12 @@ def test_a_rank_that_waits_too_long_for_another_fails() -> None:
     assert "Timed out waiting" in done.stderr
 
 
+def test_ranks_on_one_machine_listen_on_the_loopback_interface_alone() -> None:
+    done = torchrun("tests.rank_listening", "")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "listening: 127.0.0.1" in done.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
     ("codes", "expected"),
     [
