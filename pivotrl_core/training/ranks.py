@@ -99,7 +99,7 @@ def joined_ranks(compute: ComputeConfig) -> Iterator[Ranks]:
     timeout = timedelta(minutes=compute.collective_minutes)
     if (file := os.environ.get(RANKS_FILE)) is not None:
         rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        store = dist.FileStore(file, count)
+        store = dist.FileStore(file, count)  # type: ignore[attr-defined]
         dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=timeout)
     else:
         dist.init_process_group(backend, timeout=timeout)
