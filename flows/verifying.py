@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO, TextIO
 
 from pivotrl_core.errors import ConfigError, DataError
@@ -13,6 +14,7 @@ from pivotrl_core.files import atomic_path
 from pivotrl_core.trajectories.decoding import decode_json
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.rows import DOMAINS, verify_row
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 COMPAT = "nemo-gym"
 MAX_LINE_BYTES = 256_000_000
@@ -34,8 +36,9 @@ def verify_file(rows: Path, domain: str = "", compat: str = "", out: Path | None
     check_options(domain, compat)
     if not rows.is_file():
         raise DataError(f"{rows}: no such file; give a file of JSON lines")
-    with rows.open("rb") as source:
-        verdicts = _verdicts(source, DOMAINS.get(domain, ""), compat == COMPAT, rows.parent)
+    with rows.open("rb") as source, TemporaryDirectory(prefix="pivotrl-verify-") as scratch:
+        cache = VerdictCache(Path(scratch) / "verdicts.sqlite")
+        verdicts = _verdicts(source, DOMAINS.get(domain, ""), compat == COMPAT, rows.parent, cache)
         if out is None:
             count, without = _write(sys.stdout, verdicts)
         else:
@@ -54,13 +57,15 @@ def check_options(domain: str, compat: str) -> None:
         raise ConfigError(f"--compat {compat}: unknown; only {COMPAT}")
 
 
-def _verdicts(source: BinaryIO, domain: str, compat: bool, workspaces: Path) -> Iterator[dict[str, Json]]:
+def _verdicts(
+    source: BinaryIO, domain: str, compat: bool, workspaces: Path, cache: VerdictCache
+) -> Iterator[dict[str, Json]]:
     for line in _lines(source):
         if line is None:
             yield _no_verdict(f"a line of over {MAX_LINE_BYTES} bytes")
         elif line.strip():
             try:
-                yield verify_row(_decode(line), domain, compat, workspaces)
+                yield verify_row(_decode(line), domain, compat, workspaces, cache=cache)
             except DataError as error:
                 yield _no_verdict(str(error))
 

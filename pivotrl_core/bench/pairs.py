@@ -16,6 +16,7 @@ from enum import StrEnum
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pivotrl_core.bench.measuring import Say
 from pivotrl_core.environments.protocol import ExpertDomain
@@ -26,6 +27,7 @@ from pivotrl_core.verifiers.exact import ExactGrader
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.registry import GRADERS
 from pivotrl_core.verifiers.rows import read_row, verify_row
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 BENCH = "pairs"
 LABELS = ("pair", "label", "origin", "kind", "established", "part", "environment")
@@ -165,8 +167,10 @@ def _read_pair(line: str, where: str) -> Pair:
         raise DataError(f"{where}: not a labelled pair ({error})") from None
 
 
-def accepts(pair: Pair, domain: str, rule: Rule, folder: Path) -> bool:
+def accepts(pair: Pair, domain: str, rule: Rule, folder: Path, paid: VerdictCache | None = None) -> bool:
     """Whether a verifier takes the response of a pair for the expert's action. What has no verdict is not accepted.
+
+    With `paid`, the expert's side is executed once for all pairs of a state.
 
     Raises:
         DataError: the row cannot be read, so that no verifier could judge it.
@@ -175,7 +179,7 @@ def accepts(pair: Pair, domain: str, rule: Rule, folder: Path) -> bool:
         return _EXACT.verify(*read_row(pair.row, domain)).reward == 1.0
     environment = pair.labels.get("environment")
     rules = _rules(environment) if environment else None
-    return bool(verify_row(pair.row, domain, rule is Rule.NEMO_GYM, folder, rules)["reward"] == 1.0)
+    return bool(verify_row(pair.row, domain, rule is Rule.NEMO_GYM, folder, rules, paid)["reward"] == 1.0)
 
 
 _EXACT = GradedVerifier(ExactGrader())
@@ -204,7 +208,9 @@ def accept_rates(folder: Path, domain: str, part: str, say: Say) -> Iterator[Acc
     say(f"{domain}: {len(pairs)} pairs of {len({state_id(pair.row) for pair in pairs})} states ({part})")
     origins = sorted({pair.labels["origin"] for pair in pairs})
     for rule in rules_of(domain):
-        verdicts = [accepts(pair, domain, rule, folder) for pair in pairs]
+        with TemporaryDirectory(prefix="pivotrl-pairs-") as scratch:
+            paid = VerdictCache(Path(scratch) / "verdicts.sqlite")
+            verdicts = [accepts(pair, domain, rule, folder, paid) for pair in pairs]
         for origin in (ALL, *origins):
             judged = [
                 (pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True)

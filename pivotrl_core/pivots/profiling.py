@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -36,6 +36,7 @@ from pivotrl_core.types import Candidate, Json, Verdict, content_id
 from pivotrl_core.verifiers import parsing
 from pivotrl_core.verifiers.batches import verify_all
 from pivotrl_core.verifiers.protocol import Verifier
+from pivotrl_core.verifiers.row_fields import Grounds
 
 log = logging.getLogger(__name__)
 READING_CODE = (
@@ -103,6 +104,7 @@ class Profiler:
         samples: K.
         success_threshold: reward from which a sample is a success.
         curtailment: when a candidate has enough samples; None: when it has K.
+        grounds: digests of what the verifier's verdicts stand on beside state and expert.
     """
 
     engine: Engine
@@ -116,6 +118,7 @@ class Profiler:
     block_trajectories: int
     success_threshold: float = 1.0
     curtailment: StoppingRule | None = None
+    grounds: Grounds = field(default_factory=lambda: Grounds(None))
 
     def profile(
         self, candidates: Sequence[Candidate], on_block: Callable[[int, int, list[Rollout]], None]
@@ -150,7 +153,7 @@ class Profiler:
 
     def _block(self, candidates: list[Candidate], cost: ProfileCost) -> list[Rollout]:
         requests = self._requests(candidates)
-        stream = self._stream(requests)
+        stream = self._stream(candidates, requests)
         path = self.store / f"{stream}-{self._plan()}.parquet"
         stored = _read_block(path)
         if stored is not None and not self._is_whole(candidates, stored[0]):
@@ -171,11 +174,14 @@ class Profiler:
         cost.tokens.add(tokens)
         return rollouts
 
-    def _stream(self, requests: Sequence[Request]) -> str:
-        """Names everything that decides what the samples of these requests are, however many are drawn."""
+    def _stream(self, candidates: Sequence[Candidate], requests: Sequence[Request]) -> str:
+        """Names everything that decides what samples and verdicts at these candidates are, however many are drawn."""
         sampling = {"temperature": self.sampling.temperature, "max_tokens": self.sampling.max_tokens}
         verifier = [self.verifier.name, self.verifier.version, reading_code()]
-        read = [[request.id, request.prompt_ids] for request in requests]
+        read = [
+            [request.id, request.prompt_ids, self.grounds.of(candidate)]
+            for candidate, request in zip(candidates, requests, strict=True)
+        ]
         written = str(self.renderer.tool_format)
         policy = [self.policy_digest, self.engine.version]
         return content_id([policy, written, verifier, sampling, self.seed, read])

@@ -18,12 +18,13 @@ from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import DataError, PivotRLError, TemporaryError
 from pivotrl_core.service.wire import VERDICT_ROUTE, digest, encode, read_question, verdict_json
 from pivotrl_core.stages.context import Places
-from pivotrl_core.stages.verification import verifier_here
+from pivotrl_core.stages.verification import PAID_FOR, verifier_here
 from pivotrl_core.trajectories.decoding import decode_json
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.rows import verify_row
 from pivotrl_core.verifiers.settings import VerifierKind
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 log = logging.getLogger(__name__)
 ROW_ROUTE = "/verify"
@@ -72,10 +73,12 @@ class Workbench:
 
     duties: Duties
     verifiers: Mapping[str, Verifier] = field(init=False)
+    cache: VerdictCache = field(init=False)
 
     def __post_init__(self) -> None:
         duties = self.duties
         self.verifiers = {str(kind): verifier_here(duties.config, duties.places, kind) for kind in VerifierKind}
+        self.cache = VerdictCache(duties.places.store / PAID_FOR)
 
     def reply(self, job: Job) -> Reply:
         """The reply to one request. Never raises."""
@@ -107,7 +110,7 @@ class Workbench:
 
     def _row(self, _: Job, body: Json) -> Json:
         duties = self.duties
-        verdict = verify_row(body, duties.domain, duties.compat, duties.workspaces)
+        verdict = verify_row(body, duties.domain, duties.compat, duties.workspaces, cache=self.cache)
         return {**body, **verdict}
 
 

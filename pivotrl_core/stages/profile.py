@@ -22,6 +22,7 @@ from pivotrl_core.stages.models import policy_digest, policy_path
 from pivotrl_core.stages.rules import check_domains, curtailment
 from pivotrl_core.stages.verification import configured_verifier, grading_id
 from pivotrl_core.types import Candidate, Split, Verdict, content_id
+from pivotrl_core.verifiers.row_fields import Grounds
 from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
 
@@ -80,6 +81,7 @@ def make_profiler(
         config.profile.block_trajectories,
         config.profile.success_threshold,
         curtailment(config.profile),
+        Grounds(context.places.workspaces),
     )
 
 

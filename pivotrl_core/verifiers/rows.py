@@ -24,6 +24,7 @@ from pivotrl_core.verifiers.responses import Response, read_response
 from pivotrl_core.verifiers.rewards import RewardRule
 from pivotrl_core.verifiers.settings import FunctionalSettings, SoftwareSettings, VerdictReason
 from pivotrl_core.verifiers.tool_call import DomainRules
+from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 DOMAINS: Mapping[str, str] = {
     "tool": "tool", "terminal": "terminal", "swe": "software", "search": "search", "code": "code",
@@ -57,7 +58,12 @@ def read_row(row: Mapping[str, Json], domain: str) -> tuple[Candidate, Action]:
 
 
 def verify_row(
-    row: Json, domain: str = "", compat: bool = False, workspaces: Path | None = None, rules: DomainRules | None = None
+    row: Json,
+    domain: str = "",
+    compat: bool = False,
+    workspaces: Path | None = None,
+    rules: DomainRules | None = None,
+    cache: VerdictCache | None = None,
 ) -> dict[str, Json]:
     """The verdict on a row as the fields of an output line: reward, components and reason, category or failure.
 
@@ -67,6 +73,7 @@ def verify_row(
         compat: as NeMo Gym's own server says.
         workspaces: the folder that workspaces of terminal rows lie in, so that commands can be executed.
         rules: of an embedded domain that tool rows are from.
+        cache: of what is executed, so that the expert's side is executed once for all rows of a state.
 
     Raises:
         DataError: the row cannot be judged; the message says why.
@@ -81,7 +88,7 @@ def verify_row(
         settings = _settings(row, domain)
         if compat:
             return _verify_compat(row, response, domain, settings)
-        return _verify_default(row, response, domain, settings, _Ground(workspaces, rules))
+        return _verify_default(row, response, domain, settings, _Ground(workspaces, rules, cache))
     except (ValueError, SandboxUnavailableError) as error:
         raise DataError(str(error)) from error
 
@@ -121,6 +128,7 @@ class _Ground:
 
     workspaces: Path | None
     rules: DomainRules | None
+    cache: VerdictCache | None
 
 
 @lru_cache(maxsize=16)
@@ -132,7 +140,7 @@ def _verifier(settings: NemoGymSettings, own_threshold: bool, ground: _Ground) -
     rule = ParallelRule(tool.text_threshold, settings.tool) if settings.tool.parallel_tool_call_rewarding else None
     compared = settings.software.enable_target_match or settings.software.enable_argument_similarity
     software = SoftwareSettings(name_only=not compared)
-    graders = GraderSettings(tool, ground.rules, software=software, workspaces=ground.workspaces)
+    graders = GraderSettings(tool, ground.rules, software=software, workspaces=ground.workspaces, cache=ground.cache)
     return FunctionalVerifier(graders, rule or RewardRule())
 
 

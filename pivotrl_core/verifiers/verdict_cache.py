@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pivotrl_core.errors import DataError
 from pivotrl_core.types import Action, Candidate, Json
+from pivotrl_core.verifiers.row_fields import ground_id
 
 _BUSY_SECONDS = 60.0
 _REMEMBERED = 256
@@ -34,14 +35,14 @@ class VerdictCache:
         self.hits = 0
         self.misses = 0
         self._local = threading.local()
-        self._ids = _CandidateIds()
+        self._ids = _Identities()
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._told():
             self._connection()
 
     def key(self, candidate: Candidate, action: Action | None, *versions: str) -> bytes:
         """The key of a result about `action` (None: about the expert's own) at a candidate under some versions."""
-        return cache_key(self._ids.id_of(candidate), action, *versions)
+        return cache_key(self._ids.of(candidate), action, *versions)
 
     def get(self, key: bytes) -> Json | None:
         """The result of a key, or None."""
@@ -82,24 +83,29 @@ class VerdictCache:
         return found
 
 
-def cache_key(candidate_id: str, action: Action | None, *versions: str) -> bytes:
-    """Digest of candidate, action and versions. What a policy wrote may hold half a surrogate pair."""
+def cache_key(identity: str, action: Action | None, *versions: str) -> bytes:
+    """Digest of a candidate's identity, action and versions. What a policy wrote may hold half a surrogate pair."""
     said = None if action is None else [action.content, action.text, action.error, action.thinking]
     calls = [] if action is None else [(call.name, call.arguments) for call in action.tool_calls]
-    text = json.dumps([candidate_id, said, calls, *versions])
+    text = json.dumps([identity, said, calls, *versions])
     return hashlib.sha256(text.encode("ascii")).digest()
 
 
-class _CandidateIds:
-    """Ids of the candidates seen last: an id is a hash over a whole state, and samples of one come together."""
+def identity_of(candidate: Candidate) -> str:
+    """A candidate with what its row says: two rows of one state may have other tests."""
+    return f"{candidate.id} {ground_id(candidate)}"
+
+
+class _Identities:
+    """Of the candidates seen last: an identity is a hash over a whole state, and samples of one come together."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, tuple[Candidate, str]] = OrderedDict()
 
-    def id_of(self, candidate: Candidate) -> str:
+    def of(self, candidate: Candidate) -> str:
         known = self._known.get(id(candidate))  # held below, so that no other object can have its address
         if known is None:
-            known = self._known[id(candidate)] = (candidate, candidate.id)
+            known = self._known[id(candidate)] = (candidate, identity_of(candidate))
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return known[1]

@@ -102,8 +102,9 @@ def test_another_policy_verifier_or_sampling_shares_no_block(tiny_llama: Path, t
     prompts = profiler(tiny_llama, store)
     prompts.renderer.tokenizer.chat_template = prompts.renderer.tokenizer.chat_template.replace("user", "human")
     prompts.renderer.tokenizer.chat_template = prompts.renderer.tokenizer.chat_template.replace("<|im_end|>\n", EOS)
-    for other in (newer, prompts):
-        _, cost = other.profile(candidates, lambda *_: None)
+    mended = [replace(one, metadata={**one.metadata, "tests": ["make test"]}) for one in candidates]
+    for other, asked in ((newer, candidates), (prompts, candidates), (profiler(tiny_llama, store), mended)):
+        _, cost = other.profile(asked, lambda *_: None)
         assert (cost.computed_blocks, cost.stored_blocks) == (1, 0)
     _, cost = profiler(tiny_llama, store).profile(candidates, lambda *_: None)
     assert (cost.computed_blocks, cost.stored_blocks) == (0, 1)

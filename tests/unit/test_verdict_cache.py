@@ -10,7 +10,7 @@ import pytest
 
 from pivotrl_core.errors import DataError
 from pivotrl_core.types import Action, Candidate, Message, Role, ToolCall
-from pivotrl_core.verifiers.verdict_cache import VerdictCache, cache_key
+from pivotrl_core.verifiers.verdict_cache import VerdictCache, cache_key, identity_of
 
 AT = Candidate((Message(Role.USER, "x"),), (), Message(Role.ASSISTANT, "y"), "t", 0)
 
@@ -49,10 +49,10 @@ def test_every_part_of_an_action_is_part_of_the_key() -> None:
 def test_a_candidate_is_known_by_its_content(tmp_path: Path) -> None:
     cache = VerdictCache(tmp_path / "cache.db")
     twin = Candidate(AT.state, AT.tools, AT.expert, "another trajectory", 3)
-    assert cache.key(AT, None) == cache.key(twin, None) == cache_key(AT.id, None)
+    assert cache.key(AT, None) == cache.key(twin, None) == cache_key(identity_of(AT), None)
     for index in range(600):  # more than are remembered, at addresses that may be used again
         one = Candidate((Message(Role.USER, str(index)),), (), AT.expert, "t", 0)
-        assert cache.key(one, None) == cache_key(one.id, None)
+        assert cache.key(one, None) == cache_key(identity_of(one), None)
 
 
 def test_a_file_that_is_no_cache_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
