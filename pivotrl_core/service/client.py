@@ -1,7 +1,8 @@
 """A verifier that asks the service: same verdicts as in this process, computed elsewhere.
 
-The service must have the verifier that this process would have, which its version says; a reply that names another
-version or another request is an error, never a verdict. Transport errors are tried again, at the next service.
+The service must have the verifier that this process would have, which its version says, and the same files where a row
+names some; a reply that names another version, other grounds or another request is an error, never a verdict. Transport
+errors are tried again, at the next service.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pivotrl_core.errors import ConfigError, EngineError
 from pivotrl_core.service.wire import HEALTH_ROUTE, VERDICT_ROUTE, digest, question, read_verdict
 from pivotrl_core.types import Action, Candidate, Verdict
 from pivotrl_core.verifiers.protocol import Verifier
+from pivotrl_core.verifiers.row_fields import Grounds
 
 
 class ServiceVerifier:
@@ -24,6 +26,7 @@ class ServiceVerifier:
         settings: where they are, and how they are asked.
         kind: of verifier.
         here: the verifier that this process would have.
+        grounds: with the folder of workspaces that it would execute in.
         token: what the services ask for; empty: nothing.
         first_wait: seconds before a failed request is tried again.
 
@@ -33,9 +36,15 @@ class ServiceVerifier:
     """
 
     def __init__(
-        self, settings: ServiceConfig, kind: str, here: Verifier, token: str = "", first_wait: float = FIRST_WAIT
+        self,
+        settings: ServiceConfig,
+        kind: str,
+        here: Verifier,
+        grounds: Grounds,
+        token: str = "",
+        first_wait: float = FIRST_WAIT,
     ) -> None:
-        self.name, self.version, self.kind = here.name, here.version, kind
+        self.name, self.version, self.kind, self.grounds = here.name, here.version, kind, grounds
         patience = Patience(settings.request_seconds, settings.retries, first_wait)
         self.servers = Servers(
             settings.endpoints, patience, settings.connections, token, settings.token_variable,
@@ -53,12 +62,18 @@ class ServiceVerifier:
         reply = self.servers.post(VERDICT_ROUTE, body, next(self._turn) % len(self.servers.endpoints))
         try:
             verdict, version, asked = read_verdict(reply["verdict"]), reply["version"], reply["request"]
+            ground = reply["ground"]
         except (KeyError, TypeError, ValueError) as error:
             raise EngineError(f"verifier.service: the reply is no verdict ({type(error).__name__}: {error})") from error
         if asked != digest(body):
             raise EngineError("verifier.service: a reply answers another request; look for what stands between")
         if version != self.version:
             raise ConfigError(f"verifier.service: it has another verifier by now ({version}); {_REMEDY}")
+        if ground != self.grounds.of(candidate):
+            raise ConfigError(
+                "verifier.service: a workspace or an index of this row holds other files there; pull there, and start "
+                "the service again"
+            )
         return verdict
 
     def _check(self, health: object, address: str) -> None:

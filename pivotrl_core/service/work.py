@@ -22,6 +22,7 @@ from pivotrl_core.stages.verification import PAID_FOR, verifier_here
 from pivotrl_core.trajectories.decoding import decode_json
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.protocol import Verifier
+from pivotrl_core.verifiers.row_fields import Grounds
 from pivotrl_core.verifiers.rows import verify_row
 from pivotrl_core.verifiers.settings import VerifierKind
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
@@ -74,11 +75,13 @@ class Workbench:
     duties: Duties
     verifiers: Mapping[str, Verifier] = field(init=False)
     cache: VerdictCache = field(init=False)
+    grounds: Grounds = field(init=False)
 
     def __post_init__(self) -> None:
         duties = self.duties
         self.verifiers = {str(kind): verifier_here(duties.config, duties.places, kind) for kind in VerifierKind}
         self.cache = VerdictCache(duties.places.store / PAID_FOR)
+        self.grounds = Grounds(duties.places.workspaces)
 
     def reply(self, job: Job) -> Reply:
         """The reply to one request. Never raises."""
@@ -106,7 +109,10 @@ class Workbench:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"no question for a verdict: {type(error).__name__} {error}") from error
         verdict = verifier.verify(candidate, action)
-        return {"verdict": verdict_json(verdict), "version": verifier.version, "request": digest(job.body)}
+        return {
+            "verdict": verdict_json(verdict), "version": verifier.version, "ground": self.grounds.of(candidate),
+            "request": digest(job.body),
+        }  # fmt: skip
 
     def _row(self, _: Job, body: Json) -> Json:
         duties = self.duties

@@ -23,6 +23,7 @@ from pivotrl_core.verifiers.nemo_gym.settings import read_settings
 from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.rewards import RewardRule
+from pivotrl_core.verifiers.row_fields import Grounds
 from pivotrl_core.verifiers.settings import FunctionalSettings, SearchSettings, SoftwareSettings
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
@@ -47,7 +48,7 @@ def configured_verifier(config: Config, places: Places, kind: str | None = None)
     from pivotrl_core.service.client import ServiceVerifier
 
     token = os.environ.get(service.token_variable, "")
-    return ServiceVerifier(service, kind or config.verifier.kind, verifier, token)
+    return ServiceVerifier(service, kind or config.verifier.kind, verifier, Grounds(places.workspaces), token)
 
 
 def verifier_here(config: Config, places: Places, kind: str | None = None) -> ByDomain:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from pivotrl_core.service.work import BUSY, Duties, Job, Workbench
 from pivotrl_core.stages.context import Places
 from pivotrl_core.stages.verification import configured_verifier, verifier_here
 from pivotrl_core.types import Action, Candidate, Message, Role, Split, Tool, ToolCall
+from pivotrl_core.verifiers.row_fields import Grounds
 from pivotrl_core.verifiers.rows import verify_row
 from tests.completions_server import CompletionsServer
 from tests.service_thread import service
@@ -148,6 +150,7 @@ def test_rows_are_judged_as_the_command_line_does(url: str, duties: Duties) -> N
     assert httpx.post(f"{url}/seed_session", json={}).json() == {}
 
 
+HERE = Grounds(None)
 BAD: list[tuple[bytes, int, str]] = [
     (b"", 400, "not JSON"),
     (b"{", 400, "not JSON"),
@@ -193,7 +196,7 @@ def test_a_full_service_says_when_to_come_again(narrow: str, duties: Duties) -> 
         refused = known.post("/verify", json=row(4))
         assert (refused.status_code, refused.headers["retry-after"]) == (BUSY, "1")
         here = verifier_here(duties.config, duties.places, "functional")
-        remote = ServiceVerifier(ServiceConfig(endpoints=(narrow,)), "functional", here, TOKEN)
+        remote = ServiceVerifier(ServiceConfig(endpoints=(narrow,)), "functional", here, HERE, TOKEN)
         asked = pool.submit(remote.verify, ODD, Action())
         time.sleep(0.1)
         let_go.set()
@@ -242,13 +245,26 @@ def test_another_verifier_or_another_server_is_refused(url: str, duties: Duties)
     here = verifier_here(duties.config, duties.places, "functional")
     once = {"retries": 1, "request_seconds": 5.0}
     with CompletionsServer(None) as foreign, pytest.raises(EngineError, match="no service of verdicts"):
-        ServiceVerifier(ServiceConfig(endpoints=(foreign.url,), **once), "functional", here, first_wait=0.01)
+        ServiceVerifier(ServiceConfig(endpoints=(foreign.url,), **once), "functional", here, HERE, first_wait=0.01)
     with pytest.raises(TemporaryError, match=r"verifier\.service\.retries"):
-        ServiceVerifier(ServiceConfig(endpoints=("http://127.0.0.1:9",), **once), "functional", here, first_wait=0.01)
+        ServiceVerifier(
+            ServiceConfig(endpoints=("http://127.0.0.1:9",), **once), "functional", here, HERE, first_wait=0.01
+        )
+
+
+def test_other_files_behind_a_row_are_an_error(url: str, duties: Duties, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/page.txt").write_text("Words.")
+    here = verifier_here(duties.config, duties.places, "functional")
+    at = replace(ODD, metadata={**ODD.metadata, "index": "docs"})
+    remote = ServiceVerifier(ServiceConfig(endpoints=(url,)), "functional", here, Grounds(tmp_path))
+    assert remote.verify(ODD, Action()) == here.verify(ODD, Action())
+    with pytest.raises(ConfigError, match="holds other files there"):
+        remote.verify(at, Action())  # the service has no such folder
 
 
 def test_a_lost_connection_is_asked_again_at_the_next_service(url: str, duties: Duties) -> None:
     here = verifier_here(duties.config, duties.places, "functional")
-    remote = ServiceVerifier(ServiceConfig(endpoints=(url, url)), "functional", here, first_wait=0.01)
+    remote = ServiceVerifier(ServiceConfig(endpoints=(url, url)), "functional", here, HERE, first_wait=0.01)
     remote.servers.endpoints = ("http://127.0.0.1:9", url)
     assert [remote.verify(ODD, Action()) for _ in range(4)] == [here.verify(ODD, Action())] * 4
