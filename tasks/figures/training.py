@@ -23,7 +23,10 @@ CAPTION = (
     "the height of a reward curve does not compare them; its slope shows whether an arm still learns."
 )
 
+ROUNDS = " A triangle marks a step before which an arm's policy profiled again and selected anew."
+
 Steps = Mapping[str, Sequence[Mapping[str, Json]]]
+Line = Sequence[tuple[int, float]]
 
 
 def curves(run: RunReports) -> Figure | None:
@@ -45,24 +48,28 @@ def curves(run: RunReports) -> Figure | None:
     if not shown:
         return None
 
+    rounds = _rounds(run.steps)
+
     def draw(axes: Sequence[Axes]) -> None:
-        for axis, (_, label, by_arm) in zip(axes, shown, strict=False):
-            _draw(axis, label, by_arm, run.arms or arms)
+        for axis, (metric, label, by_arm) in zip(axes, shown, strict=False):
+            marks = {arm: _marks(run.steps, trained, arm, metric, rounds) for arm in by_arm}
+            _draw(axis, label, by_arm, marks, run.arms or arms)
         for axis in axes[len(shown) :]:
             axis.set_visible(False)
 
     rows = -(-len(shown) // 2)
     size = (8.6, 0.4 + 2.7 * rows)
-    return render("training", "Training curves by arm", CAPTION, size, len(shown), draw, columns=min(2, len(shown)))
+    caption = CAPTION + ROUNDS if any(rounds.values()) else CAPTION
+    return render("training", "Training curves by arm", caption, size, len(shown), draw, columns=min(2, len(shown)))
 
 
 def _place(arms: Sequence[str], arm: str) -> tuple[int]:
     return (arms.index(arm) if arm in arms else len(arms),)
 
 
-def _series(steps: Steps, trained: Mapping[str, str], metric: str) -> dict[str, list[list[tuple[int, float]]]]:
+def _series(steps: Steps, trained: Mapping[str, str], metric: str) -> dict[str, list[Line]]:
     """{arm: [one list of (step, value) a seed]}."""
-    out: dict[str, list[list[tuple[int, float]]]] = {}
+    out: dict[str, list[Line]] = {}
     for key in sorted(steps):
         rows = [(int(row["step"]), row["metrics"].get(metric)) for row in steps[key]]
         known = [(step, float(value)) for step, value in rows if value is not None]
@@ -71,7 +78,30 @@ def _series(steps: Steps, trained: Mapping[str, str], metric: str) -> dict[str, 
     return out
 
 
-def _draw(axis: Axes, label: str, by_arm: Mapping[str, list[list[tuple[int, float]]]], arms: Sequence[str]) -> None:
+def _rounds(steps: Steps) -> dict[str, set[int]]:
+    """{training: the first steps of its rounds}."""
+    return {
+        key: {int(row["step"]) for row in rows if row["metrics"].get("train/round_pool_size") is not None}
+        for key, rows in steps.items()
+    }
+
+
+def _marks(
+    steps: Steps, trained: Mapping[str, str], arm: str, metric: str, rounds: Mapping[str, set[int]]
+) -> list[tuple[int, float]]:
+    """Where rounds of an arm's trainings begin, on their own lines."""
+    own = [key for key in sorted(steps) if trained[key] == arm and rounds[key]]
+    return [
+        (int(row["step"]), float(row["metrics"][metric]))
+        for key in own for row in steps[key]
+        if int(row["step"]) in rounds[key] and row["metrics"].get(metric) is not None
+    ]  # fmt: skip
+
+
+def _draw(
+    axis: Axes, label: str, by_arm: Mapping[str, list[Line]], marks: Mapping[str, Line],
+    arms: Sequence[str],
+) -> None:  # fmt: skip
     for arm, seeds in by_arm.items():
         look = look_of(arm, [*arms, *(one for one in by_arm if one not in arms)])
         if len(seeds) > 1:
@@ -83,6 +113,8 @@ def _draw(axis: Axes, label: str, by_arm: Mapping[str, list[list[tuple[int, floa
                 collected.setdefault(step, []).append(value)
         means = [(step, sum(values) / len(values)) for step, values in sorted(collected.items())]
         axis.plot(*zip(*means, strict=True), color=look.colour, linestyle=look.line, label=arm)
+        if marks[arm]:
+            axis.plot(*zip(*marks[arm], strict=True), color=look.colour, linestyle="none", marker="v", markersize=7)
     axis.set_title(label)
     axis.set_xlabel("step")
     axis.margins(x=0.02)
