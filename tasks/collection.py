@@ -1,24 +1,29 @@
 """Garbage collection that knows of recorded runs: DVC's own `gc` would delete what only run refs name.
 
 Kept is what dvc.lock and the `.dvc` files of the checkout and of every recorded run name, and the nightly's dvc.lock.
-Everything else in the cache goes, with what the run cache knows of it, scratch that no process holds, and worktrees of
-dead runs. A cache that other checkouts may share is left alone: what they name is not known here.
+Everything else in the cache goes, with what the run cache knows of it, scratch that no process holds, worktrees of dead
+runs, and profile blocks that no run has read for `UNREAD_DAYS`: they cost samples, not results. A cache that other
+checkouts may share is left alone: what they name is not known here.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.stages.context import BLOCKS
 from tasks.dvc_lock import LOCK_NAME, LockedStage, parse_lock, parse_pointer, read_lock
 from tasks.repository import RUN_REFS, Repository
 from tasks.scratch import clear_scratch
 from tasks.settings import State, dvc_cache
 from tasks.worktree import sweep_worktrees
+
+UNREAD_DAYS = 90
 
 
 def collect_garbage(root: Path, state: State) -> str:
@@ -49,9 +54,21 @@ def collect_garbage(root: Path, state: State) -> str:
     for entry in sorted((cache / "runs").glob("*/*/*")):
         if not set(_outs_of_run(entry)) <= wanted:
             entry.unlink()
+    blocks = _remove_unread(state.store / BLOCKS)
     return (
-        f"{removed} files ({size / 1e6:.0f} MB) removed from the cache; {len(worktrees)} worktrees of dead runs removed"
+        f"{removed} files ({size / 1e6:.0f} MB) removed from the cache; {len(worktrees)} worktrees of dead runs and "
+        f"{blocks} profile blocks removed that nothing had read for {UNREAD_DAYS} days"
     )
+
+
+def _remove_unread(folder: Path) -> int:
+    """Remove blocks, each a table with what it cost, that were last read long ago. Returns how many."""
+    before = time.time() - UNREAD_DAYS * 24 * 3600
+    unread = [path for path in sorted(folder.glob("*.parquet")) if path.stat().st_mtime < before]
+    for path in unread:
+        path.unlink()
+        path.with_suffix(".json").unlink(missing_ok=True)
+    return len(unread)
 
 
 def _wanted(root: Path, state: State, cache: Path) -> set[str]:

@@ -23,6 +23,8 @@ from pivotrl_core.files import read_json, write_json
 SCHEMA_VERSION = 1
 BASE = Path(BASE_POLICY)
 PULLED = Path("data/pulled")
+BLOCKS = Path("profile-blocks")
+"""Of the store: samples and verdicts, block by block, each with the time when it was last read."""
 CANDIDATES = Path("data/candidates")
 
 

@@ -16,7 +16,7 @@ from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distinct_successes, write_rollouts
 from pivotrl_core.pivots.staging import Staging
-from pivotrl_core.stages.context import BASE, CANDIDATES, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.context import BASE, BLOCKS, CANDIDATES, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.engine import engine_kind, samples_elsewhere, server_engine
 from pivotrl_core.stages.models import policy_digest, policy_path
 from pivotrl_core.stages.rules import check_domains, curtailment
@@ -77,7 +77,7 @@ def make_profiler(
         seed,
         # Another dtype or number of threads a lane may change a sample at a near-tie: its blocks are others.
         content_id([digest, compute.device, compute_dtype(compute), compute.threads_per_lane]),
-        context.store / "profile-blocks",
+        context.store / BLOCKS,
         config.profile.block_trajectories,
         config.profile.success_threshold,
         curtailment(config.profile),

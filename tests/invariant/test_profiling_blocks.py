@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -106,8 +107,13 @@ def test_another_policy_verifier_or_sampling_shares_no_block(tiny_llama: Path, t
     for other, asked in ((newer, candidates), (prompts, candidates), (profiler(tiny_llama, store), mended)):
         _, cost = other.profile(asked, lambda *_: None)
         assert (cost.computed_blocks, cost.stored_blocks) == (1, 0)
+    for path in store.iterdir():
+        os.utime(path, (0, 0))
     _, cost = profiler(tiny_llama, store).profile(candidates, lambda *_: None)
     assert (cost.computed_blocks, cost.stored_blocks) == (0, 1)
+    assert (
+        sum(path.stat().st_mtime > 0 for path in store.glob("*.parquet")) == 1
+    )  # gc keeps what is read
 
 
 def curtailed(model: Path, store: Path, *lambdas: float) -> Profiler:

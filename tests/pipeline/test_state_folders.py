@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError
-from tasks.collection import collect_garbage
+from pivotrl_core.stages.context import BLOCKS
+from tasks.collection import UNREAD_DAYS, collect_garbage
 from tasks.dvc_lock import LockFileError
 from tasks.graph import Outcome, Workplace, add, commit_pull, restore, run_stage
 from tasks.last_good import STARTS
@@ -40,6 +43,18 @@ def test_scratch_is_held_by_one_and_goes_when_its_stage_is_finished(checkout: Pa
     run_stage(place, "candidates")
     prune_scratch(checkout, state)
     assert not scratch.exists()
+
+
+def test_garbage_collection_removes_blocks_that_nothing_reads_any_more(checkout: Path) -> None:
+    state = State(checkout / ".state")
+    blocks = state.store / BLOCKS
+    blocks.mkdir(parents=True)
+    for name, days in (("fresh", UNREAD_DAYS - 1), ("old", UNREAD_DAYS + 1)):
+        for path in (blocks / f"{name}.parquet", blocks / f"{name}.json"):
+            path.write_text("{}")
+            os.utime(path, (time.time() - days * 24 * 3600,) * 2)
+    assert "and 1 profile blocks removed" in collect_garbage(checkout, state)
+    assert sorted(path.name for path in blocks.iterdir()) == ["fresh.json", "fresh.parquet"]
 
 
 def test_garbage_collection_keeps_what_recorded_runs_name(checkout: Path) -> None:
