@@ -62,13 +62,13 @@ def collect_garbage(root: Path, state: State) -> str:
 
 
 def _remove_unread(folder: Path) -> int:
-    """Remove blocks, each a table with what it cost, that were last read long ago. Returns how many."""
+    """Remove blocks that were last read long ago: tables, each with a file of what it cost. Returns how many."""
     before = time.time() - UNREAD_DAYS * 24 * 3600
-    unread = [path for path in sorted(folder.glob("*.parquet")) if path.stat().st_mtime < before]
-    for path in unread:
-        path.unlink()
-        path.with_suffix(".json").unlink(missing_ok=True)
-    return len(unread)
+    costs = [path for path in sorted(folder.glob("*.json")) if path.stat().st_mtime < before]
+    for cost in costs:
+        cost.with_suffix(".parquet").unlink(missing_ok=True)
+        cost.unlink()
+    return len(costs)
 
 
 def _wanted(root: Path, state: State, cache: Path) -> set[str]:

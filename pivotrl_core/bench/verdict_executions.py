@@ -23,7 +23,7 @@ from pivotrl_core.verifiers.verdict_cache import VerdictCache
 # The expert's, and an action that only its effect shows to be the same.
 _COMMANDS = (
     ("cat notes/a.txt", "tail -n +1 notes/a.txt"),
-    ("sort -u notes/a.txt > out.txt", "sort notes/a.txt | uniq > out.txt"),
+    ("sort -u notes/a.txt > out.txt", "awk '!seen[$0]++' notes/a.txt | sort > out.txt"),
     ("wc -l < notes/b.txt", "grep -c '' notes/b.txt"),
     ("mkdir build && cp notes/a.txt build/", "mkdir build; cat notes/a.txt > build/a.txt"),
 )

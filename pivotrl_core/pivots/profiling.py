@@ -315,8 +315,9 @@ def _read_block(path: Path) -> tuple[list[Rollout], TokenCount] | None:
     if not path.exists():
         return None
     try:
-        rollouts, tokens = read_rollouts(path), TokenCount(**read_json(path.with_suffix(".json")))
-        path.touch()  # what nobody reads any more is told by its time
+        cost = path.with_suffix(".json")
+        rollouts, tokens = read_rollouts(path), TokenCount(**read_json(cost))
+        cost.touch()  # by its time it is known when a block was last read
         return rollouts, tokens
     except (DataError, OSError, ValueError, KeyError, TypeError) as error:
         log.warning("profile block %s is damaged (%s); sampling it again", path.stem, error)

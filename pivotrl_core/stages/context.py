@@ -24,7 +24,7 @@ SCHEMA_VERSION = 1
 BASE = Path(BASE_POLICY)
 PULLED = Path("data/pulled")
 BLOCKS = Path("profile-blocks")
-"""Of the store: samples and verdicts, block by block, each with the time when it was last read."""
+"""Of the store: for each block its samples and verdicts, and a file of its cost, with the time of the last reading."""
 CANDIDATES = Path("data/candidates")
 
 

@@ -111,7 +111,7 @@ def test_another_policy_verifier_or_sampling_shares_no_block(tiny_llama: Path, t
         os.utime(path, (0, 0))
     _, cost = profiler(tiny_llama, store).profile(candidates, lambda *_: None)
     assert (cost.computed_blocks, cost.stored_blocks) == (0, 1)
-    assert sum(path.stat().st_mtime > 0 for path in store.glob("*.parquet")) == 1  # gc keeps what is read
+    assert sum(path.stat().st_mtime > 0 for path in store.glob("*.json")) == 1  # gc keeps what is read
 
 
 def curtailed(model: Path, store: Path, *lambdas: float) -> Profiler:
