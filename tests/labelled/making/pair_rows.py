@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pivotrl_core.types import Json, content_id
+from pivotrl_core.bench.pairs import pair_id, part_of, state_id
+from pivotrl_core.types import Json
 
 MOST_OF_A_KIND = 3
 """Pairs of one kind at one state and of one label."""
@@ -33,32 +33,16 @@ class Pair:
     extra: Mapping[str, Json]
 
 
-def state_id(params: Mapping[str, Json]) -> str:
-    """Of the state: its messages and tools, and that it has no workspace."""
-    return content_id([params, None])
-
-
-def part_of(state: str) -> str:
-    """`kept` for a third of the states, by hash; `open` for the others."""
-    return "kept" if int(hashlib.sha256(f"pairs{state}".encode()).hexdigest()[:8], 16) % 3 == 0 else "open"
-
-
 def line_of(pair: Pair) -> dict[str, Json]:
     """The pair as a row that `pivotrl verify` reads."""
-    state = state_id(pair.params)
-    response = {"output": [dict(pair.other)]}
-    return {
-        "pair": content_id([state, pair.expert, response]),
-        "label": pair.label,
-        "origin": pair.origin,
-        "kind": pair.kind,
-        "established": pair.established,
-        "part": part_of(state),
+    row: dict[str, Json] = {
         "responses_create_params": pair.params,
         "expected_action": pair.expert,
-        "response": response,
+        "response": {"output": [dict(pair.other)]},
         **pair.extra,
     }
+    known = {"label": pair.label, "origin": pair.origin, "kind": pair.kind, "established": pair.established}
+    return {"pair": pair_id(row), **known, "part": part_of(row), **row}
 
 
 def write_pairs(path: Path, pairs: Iterable[Pair]) -> Counter[tuple[str, str]]:
@@ -69,7 +53,7 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> Counter[tuple[str, str]]:
     lines: list[str] = []
     for pair in pairs:
         line = line_of(pair)
-        place = (state_id(pair.params), pair.label, pair.kind)
+        place = (state_id(line), pair.label, pair.kind)
         if line["pair"] in seen or kinds[place] >= MOST_OF_A_KIND:
             continue
         seen.add(line["pair"])

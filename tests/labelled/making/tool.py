@@ -16,9 +16,10 @@ from pivotrl_core.types import Json, Message, Role, Split, Tool, ToolCall
 from tests.labelled.making import tool_rules as rules
 from tests.labelled.making.tool_airline import LINES
 from tests.labelled.making.tool_desk import SEED, TASKS, desk_lines, sampled_counts
+from tests.labelled.making.tool_kit import Family
 from tests.labelled.making.tool_lines import Labels, as_text, labelled_line, spread
 from tests.labelled.making.tool_messages import MESSAGES
-from tests.labelled.making.tool_schemas import FAMILIES, Family
+from tests.labelled.making.tool_schemas import FAMILIES
 from tests.labelled.making.tool_texts import WORDINGS
 
 FOLDER = LINES.parent
