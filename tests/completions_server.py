@@ -108,7 +108,9 @@ class CompletionsServer(ThreadingHTTPServer):
         """The answer to a chat completion."""
         said = self.speak(body["messages"])
         text, finish = (said, "stop") if isinstance(said, str) else said
-        return {"choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}]}
+        words = len(" ".join([text, *(message["content"] for message in body["messages"])]).split())
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
+        return {"choices": [choice], "usage": {"total_tokens": words}}
 
     def load(self, path: str) -> None:
         """Take the weights in a folder."""

@@ -20,7 +20,9 @@ from pivotrl_core.bench.trl_step import TrlSetting, TrlStep, missing_trl
 from pivotrl_core.errors import MeasurementError, SideKilledError
 from pivotrl_core.files import read_json
 
-OURS = "ours"
+OURS, OURS_LEAN = "ours", "ours, with activation checkpointing"
+OUR_WAYS: dict[str, dict[str, Any]] = {OURS: {}, OURS_LEAN: {"ours": "activation checkpointing"}}
+"""And what is said of each in `setting`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +59,17 @@ class TrainBench(Bench):
             missing = "" if found else "no setting of TRL's fits in memory"
         if not missing:
             fastest = min(found, key=lambda one: found[one].cost / search_group(self.group, one.micro_batch))
+            sides += [self._ours(lean=True)] if True in self.checkpointing else []
             sides.append(self._trl(self.group, fastest))
         self.say(f"measuring {', '.join(side.name for side in sides)}: {self.rounds} rounds after a warm-up")
         measured = measure(sides, task, self.rounds, self.machine, self._check)
-        ours, limit = measured[OURS], token_limit(self.group, self.state, self.action)
         if fastest is None:
             yield skip("train", "trl", setting, missing)
         else:
-            yield compare("train", "trl", setting | _named(fastest, "fastest"), ours, measured["trl"])
-        yield compare("train", "padded", setting | {"micro_batch": padded}, ours, measured["padded"], limit)
-        if fastest is not None:
-            yield self._leanest(ours, found)
-        if fastest is not None and self.batch_group:
-            yield self._one_batch(found)
+            yield from self._beside_trl(measured, found, fastest)
+        limit = token_limit(self.group, self.state, self.action)
+        padded_setting = setting | {"micro_batch": padded}
+        yield compare("train", "padded", padded_setting, measured[OURS], measured["padded"], limit)
 
     def curve(self, groups: Sequence[int], states: Sequence[int]) -> Iterator[Comparison]:
         """Ours against the padded form over sizes of the group and lengths of the state: one run a point."""
@@ -116,6 +116,22 @@ class TrainBench(Bench):
         with self.machine.start(Side("scores", Scores, (self.folder, self.compute))) as worker:
             worker.load(task)
             return with_sampled(task, worker.run().answer["logprobs"])
+
+    def _beside_trl(
+        self, measured: Mapping[str, Measured], found: Mapping[TrlSetting, Measured], fastest: TrlSetting
+    ) -> Iterator[Comparison]:
+        """Each way of ours beside TRL's fastest setting, and by memory beside its leanest; then TRL in one batch."""
+        setting = self.setting(self.group, self.state)
+        leanest = min(found, key=lambda one: found[one].memory)
+        for name, how in OUR_WAYS.items():
+            ours = measured.get(name)
+            if ours is None:
+                continue
+            yield compare("train", "trl", setting | _named(fastest, "fastest") | how, ours, measured["trl"])
+            memory_ratio = found[leanest].memory / max(1, ours.memory)
+            yield Comparison("train", "trl", setting | _named(leanest, "leanest") | how, memory_ratio=memory_ratio)
+        if self.batch_group:
+            yield self._one_batch(found)
 
     def _search_trl(self) -> dict[TrlSetting, Measured]:
         """One run of every exact setting of TRL's that fits in memory: on two micro-batches, or the whole group."""
@@ -168,12 +184,6 @@ class TrainBench(Bench):
             f"  {what}: {cpu}{found.wall / group:.3f} s a sequence, {found.memory / 2**20:.0f} MiB above the model"
         )
 
-    def _leanest(self, ours: Measured, found: Mapping[TrlSetting, Measured]) -> Comparison:
-        """Memory beside that setting of TRL's which takes the least."""
-        leanest = min(found, key=lambda one: found[one].memory)
-        setting = self.setting(self.group, self.state) | _named(leanest, "leanest")
-        return Comparison("train", "trl", setting, memory_ratio=found[leanest].memory / max(1, ours.memory))
-
     def _one_batch(self, found: Mapping[TrlSetting, Measured]) -> Comparison:
         """Memory beside TRL's with the whole of a smaller group at once."""
         group, whole = self.batch_group, TrlSetting(self.batch_group, checkpointing=False)
@@ -185,8 +195,11 @@ class TrainBench(Bench):
         measured = measure(sides, task, 1, self.machine, self._check, warm_up=small)
         return compare("train", "trl", setting, measured[OURS], measured["trl"])
 
-    def _ours(self) -> Side:
-        return Side(OURS, TreeStep, (self.folder, self.compute))
+    def _ours(self, lean: bool = False) -> Side:
+        if not lean:
+            return Side(OURS, TreeStep, (self.folder, self.compute))
+        compute = self.compute.model_copy(update={"activation_checkpointing": True})
+        return Side(OURS_LEAN, TreeStep, (self.folder, compute))
 
     def _padded(self, micro: int, in_tokens: bool = False) -> Side:
         return Side("padded", PaddedStep, (self.folder, self.compute, micro, in_tokens))

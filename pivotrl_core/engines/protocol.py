@@ -51,23 +51,33 @@ More = Callable[[int, Sequence[Sample]], int]  # of a request, by its place, and
 
 @dataclass(slots=True)
 class TokenCount:
-    """Tokens that an engine really computed, for the cost account. `turns` counts sampled continuations."""
+    """Tokens that an engine really computed, for the cost account.
+
+    Attributes:
+        prefilled: of prompts.
+        generated: sampled.
+        turns: sampled continuations.
+        judge: what a judge read and wrote about them, where verdicts ask one.
+    """
 
     prefilled: int = 0
     generated: int = 0
     turns: int = 0
+    judge: int = 0
 
     def add(self, other: TokenCount) -> None:
         """Add another count to this one."""
         self.prefilled += other.prefilled
         self.generated += other.generated
         self.turns += other.turns
+        self.judge += other.judge
 
     def since(self, before: TokenCount) -> TokenCount:
         """What was added to this count after it was `before`."""
         return TokenCount(
-            self.prefilled - before.prefilled, self.generated - before.generated, self.turns - before.turns
-        )
+            self.prefilled - before.prefilled, self.generated - before.generated,
+            self.turns - before.turns, self.judge - before.judge,
+        )  # fmt: skip
 
 
 class Engine(Protocol):

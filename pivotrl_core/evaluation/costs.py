@@ -21,8 +21,9 @@ COST_LABELS = {
     "generated_tokens": "cost: generated tokens",
     "prefilled_tokens": "cost: prefilled tokens",
     "trained_tokens": "cost: trained tokens",
+    "judge_tokens": "cost: judge's tokens",
 }
-COUNTS = ("rollout_turns", "generated_tokens", "prefilled_tokens", "trained_tokens")
+COUNTS = ("rollout_turns", "generated_tokens", "prefilled_tokens", "trained_tokens", "judge_tokens")
 
 Reports = Mapping[str, Mapping[str, Json]]
 

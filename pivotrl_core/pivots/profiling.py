@@ -35,6 +35,7 @@ from pivotrl_core.trajectories import decoding, thinking
 from pivotrl_core.types import Candidate, Json, Verdict, content_id
 from pivotrl_core.verifiers import parsing
 from pivotrl_core.verifiers.batches import verify_all
+from pivotrl_core.verifiers.judged import judge_tokens
 from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.row_fields import Grounds
 
@@ -171,6 +172,7 @@ class Profiler:
             rollouts = self._sample(candidates, requests, known)
             tokens.add(self.engine.count.since(before))
             _write_block(path, rollouts, tokens)
+        tokens.judge = judge_tokens({(one.candidate_id, one.ids): one.verdict for one in rollouts})
         cost.tokens.add(tokens)
         return rollouts
 

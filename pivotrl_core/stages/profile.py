@@ -149,6 +149,7 @@ def _metrics(rows: Sequence[ProfileRow], groups: Sequence[Sequence[Rollout]], co
         "cost/rollout_turns": cost.tokens.turns,
         "cost/generated_tokens": cost.tokens.generated,
         "cost/prefilled_tokens": cost.tokens.prefilled,
+        "cost/judge_tokens": cost.tokens.judge,
     }
     if not censored:
         metrics |= _mean_rewards([row.successes / row.k for row in rows])

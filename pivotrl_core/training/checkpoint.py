@@ -53,6 +53,7 @@ class Progress:
             ("rollout_turns", tokens.turns),
             ("generated_tokens", tokens.generated),
             ("prefilled_tokens", tokens.prefilled),
+            ("judge_tokens", tokens.judge),
         ):
             self.counters[name] = self.counters.get(name, 0) + value
 

@@ -14,6 +14,7 @@ from pivotrl_core.training.groups import PivotGroup
 from pivotrl_core.training.pivot_order import PivotOrder
 from pivotrl_core.types import Candidate
 from pivotrl_core.verifiers.batches import verify_all
+from pivotrl_core.verifiers.judged import judge_tokens
 from pivotrl_core.verifiers.protocol import Verifier
 
 FULL_REWARD = 1.0  # of a verdict that accepts without reserve
@@ -46,6 +47,7 @@ class PivotGroups:
         self.seed = seed
         self.order = PivotOrder(len(pool), seed, config.rest_passes)
         self.found = found if found is not None and config.replay else {}
+        self._judge_tokens = 0
 
     def renew(self, pool: Sequence[Candidate], found: Mapping[str, Sequence[tuple[int, ...]]]) -> None:
         """Train on another pool from now on. Passes go on counting, so that none has the order of an earlier one."""
@@ -55,8 +57,8 @@ class PivotGroups:
 
     @property
     def count(self) -> TokenCount:
-        """Tokens sampled so far."""
-        return self.engine.count
+        """Tokens sampled so far, and what a judge read and wrote about them."""
+        return replace(self.engine.count, judge=self._judge_tokens)
 
     def state(self) -> dict[str, Any]:
         """Where the order of pivots stands."""
@@ -94,7 +96,9 @@ class PivotGroups:
 
     def _rewards(self, pivot: Candidate, group: Sequence[Sequence[int]]) -> tuple[float, ...]:
         cases = [(pivot, self.renderer.parse(ids, pivot.tools)) for ids in group]
-        return tuple(verdict.reward for verdict in verify_all(self.verifier, cases))
+        verdicts = verify_all(self.verifier, cases)
+        self._judge_tokens += judge_tokens(dict(zip(map(tuple, group), verdicts, strict=True)))
+        return tuple(verdict.reward for verdict in verdicts)
 
     def _helped(self, pivot: Candidate, group: PivotGroup) -> PivotGroup:
         """The group with an action in its last place that this verifier rewards, where one may be given to it."""

@@ -6,12 +6,12 @@ same may be. What the judge said is a component, so that rewards follow without 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from pivotrl_core.types import Action, Candidate, Json, content_id
+from pivotrl_core.types import Action, Candidate, Json, Verdict, content_id
 from pivotrl_core.verifiers.protocol import Decision, Grader
 from pivotrl_core.verifiers.settings import VerdictReason
 
@@ -27,10 +27,14 @@ class Judgement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a judge thinks of two actions, and how its last answer ended (printable, 200 characters)."""
+    """What a judge thinks of two actions, and how its last answer ended (printable, 200 characters).
+
+    `tokens` are what it read and wrote for that, in questions and answers.
+    """
 
     judgement: Judgement
     answer: str = ""
+    tokens: int = 0
 
 
 class Judge(Protocol):
@@ -63,7 +67,7 @@ class UndecidedGrader(Grader, Protocol):
 class JudgedGrader:
     """Grades as the inner grader, and asks the judge where that leaves something open.
 
-    Adds the components `judged` (whether the judge was asked), `judgement` and `judge_answer`.
+    Adds the components `judged` (whether the judge was asked), `judgement`, `judge_answer` and `judge_tokens`.
     """
 
     def __init__(self, inner: UndecidedGrader, judge: Judge) -> None:
@@ -77,8 +81,10 @@ class JudgedGrader:
         if self.inner.decide(components).accepted or not self.inner.undecided(components):
             return {**components, "judged": False}
         opinion = self.judge.compare(candidate, action)
-        said = {"judged": True, "judgement": str(opinion.judgement), "judge_answer": opinion.answer}
-        return {**components, **said}
+        return {
+            **components, "judged": True, "judgement": str(opinion.judgement), "judge_answer": opinion.answer,
+            "judge_tokens": opinion.tokens,
+        }  # fmt: skip
 
     def decide(self, components: Mapping[str, Json]) -> Decision:
         decision = self.inner.decide(components)
@@ -89,6 +95,11 @@ class JudgedGrader:
         unread = components["judgement"] in (Judgement.UNREADABLE, Judgement.SWAPPED_UNREADABLE)
         reason = VerdictReason.JUDGE_UNREADABLE if unread else VerdictReason.JUDGED_DIFFERENT
         return Decision(False, reason.value, decision.credit)
+
+
+def judge_tokens(verdicts: Mapping[Hashable, Verdict]) -> int:
+    """What a judge read and wrote for verdicts on distinct actions: an equal action is not asked about again."""
+    return sum(int(verdict.components.get("judge_tokens", 0)) for verdict in verdicts.values())
 
 
 def with_judge(grader: Grader, judge: Judge | None) -> Grader:

@@ -162,6 +162,8 @@ COST = (
     Definition("cost/prefilled_tokens", "prompt tokens computed for sampling", "tokens", "-"),
     Definition("cost/trained_tokens", "tokens of all training passes: nodes of the packed rows, states included, each "
                "shared prefix once", "tokens", "-"),
+    Definition("cost/judge_tokens", "tokens that a judge read and wrote, as its server tells them: each distinct "
+               "action of a group once, answers that were kept from before too", "tokens", "0 without a judge"),
     Definition("cost/reprofiling_turns", "those of a training's rollout turns that profiled again", "turns", "-"),
     Definition("cost/profiling_turns", "rollout turns of the profiles that pools were selected from", "turns",
                "counted in every total"),

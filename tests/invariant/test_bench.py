@@ -91,9 +91,13 @@ def test_train_tells_of_trl_s_fastest_the_padded_form_and_memory(tiny_llama: Pat
     bench = TrainBench(**given(tiny_llama), group=2, state=24, action=4, batch_group=2, rounds=1)
     told = list(bench.step())
     assert keys(told) == [
-        ("trl", RATIOS), ("padded", RATIOS | {"of_limit"}), ("trl", {"memory_ratio"}), ("trl", RATIOS),
+        ("trl", RATIOS), ("trl", {"memory_ratio"}), ("trl", RATIOS), ("trl", {"memory_ratio"}),
+        ("trl", RATIOS), ("padded", RATIOS | {"of_limit"}),
     ]  # fmt: skip
-    assert [one.setting.get("chosen") for one in told] == ["fastest", None, "leanest", "one batch"]
+    chosen = [one.setting.get("chosen") for one in told]
+    assert chosen == ["fastest", "leanest", "fastest", "leanest", "one batch", None]
+    recomputed = "activation checkpointing"
+    assert [one.setting.get("ours") for one in told] == [None, None, recomputed, recomputed, None, None]
     assert told[0].setting["micro_batch"] in (1, 2)
 
 

@@ -65,6 +65,11 @@ def judge(
     return LanguageModelJudge(model, Rubrics(), JudgeSettings(config.swap, LabelRule(config.labels)), kept)
 
 
+def words(body: dict[str, Any]) -> int:
+    """Tokens that the server told for a question that it answered with `SAME`."""
+    return len(" ".join([SAME, *(message["content"] for message in body["messages"])]).split())
+
+
 def graded(one: LanguageModelJudge) -> GradedVerifier:
     return GradedVerifier(with_judge(ToolCallGrader(), one))
 
@@ -309,6 +314,7 @@ def test_an_answer_that_is_paid_for_is_kept(
     assert len(server.asked) == 5  # the second one alone
     again = judge(server, monkeypatch, VerdictCache(tmp_path / "paid.sqlite")).compare(CANDIDATE, ASKED)
     assert (again.judgement, again.answer, len(server.asked)) == (Judgement.SAME, SAME, 5)
+    assert again.tokens == sum(words(body) for body in server.asked[-2:])  # of both answers, though both were kept
     judge(server, monkeypatch, kept, labels="nemo-gym").compare(CANDIDATE, ASKED)
     assert len(server.asked) == 7  # another version of the judge
     assert KEY.encode() not in (tmp_path / "paid.sqlite").read_bytes()

@@ -72,28 +72,29 @@ class LanguageModelJudge:
             return Opinion(Judgement.TOO_LONG)
         state = state_text(candidate, self.settings.state_characters)
         ways = [("", expected, actual), ("swapped", actual, expected)]
-        answer = ""
+        answer, tokens = "", 0
         for way, first, second in ways if self.settings.swap else ways[:1]:
-            same, answer = self._ask(candidate, action, way, (state, first, second))
+            same, answer, paid = self._ask(candidate, action, way, (state, first, second))
+            tokens += paid
             if not same:
                 unread, differs = _REFUSALS[way]
-                return Opinion(unread if same is None else differs, answer)
-        return Opinion(Judgement.SAME, answer)
+                return Opinion(unread if same is None else differs, answer, tokens)
+        return Opinion(Judgement.SAME, answer, tokens)
 
     def _ask(
         self, candidate: Candidate, action: Action, way: str, shown: tuple[str, str, str]
-    ) -> tuple[bool | None, str]:
-        """What the label of an answer says, and how the answer ends."""
+    ) -> tuple[bool | None, str, int]:
+        """What the label of an answer says, how the answer ends, and its tokens, also where it was kept."""
         key = self.kept.key(candidate, action, "judge", self.version, way) if self.kept else b""
         found = self.kept.get(key) if self.kept else None
         if found is None:
             answer = self.model.answer(self.rubrics.ask(candidate.domain, *shown))
             said = split_thinking(answer.text)[1]
             same = READ[self.settings.labels](said) if answer.whole else None
-            found = [same, printable(said[-TAIL:])]
+            found = [same, printable(said[-TAIL:]), answer.tokens]
             if self.kept:
                 self.kept.put(key, found)
-        return found[0], found[1]
+        return found[0], found[1], found[2]
 
 
 _REFUSALS = {

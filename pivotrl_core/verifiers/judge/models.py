@@ -27,10 +27,11 @@ ROUTE = "/chat/completions"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a judge wrote. `whole`: it came to its end by itself."""
+    """What a judge wrote. `whole`: it came to its end by itself. `tokens`: read and written, 0 where nobody tells."""
 
     text: str
     whole: bool
+    tokens: int = 0
 
 
 class ChatModel(Protocol):
@@ -77,8 +78,9 @@ class ServerModel:
             reply = self.servers.post(ROUTE, {**self.body, "messages": messages})
         try:
             choice = reply["choices"][0]
-            return Answer(str(choice["message"].get("content") or ""), choice.get("finish_reason") != "length")
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            text, whole = str(choice["message"].get("content") or ""), choice.get("finish_reason") != "length"
+            return Answer(text, whole, int((reply.get("usage") or {}).get("total_tokens") or 0))
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise EngineError(f"{ROUTE}: the answer is no chat completion ({type(error).__name__}: {error})") from error
 
 
@@ -129,7 +131,8 @@ class EmbeddedModel:
                 )
             ((sample,),) = engine.sample([Request("judge", ids, (0,))], self.sampling)
             stopped = sample.finish is FinishReason.STOP
-            return Answer(renderer.decode(sample.ids[:-1] if stopped else sample.ids), stopped)
+            text = renderer.decode(sample.ids[:-1] if stopped else sample.ids)
+            return Answer(text, stopped, len(ids) + len(sample.ids))
 
     def _load(self) -> tuple[Any, Any]:
         from pivotrl_core.engines.chat import ChatRenderer
