@@ -1,7 +1,8 @@
 """Log-probability and entropy of chosen tokens from hidden states, without a tensor of positions x vocabulary.
 
-The head runs over chunks of positions. The gradient is written out below: the backward pass computes a chunk's logits
-again and needs one pass over them, where that of autograd keeps or repeats every step between them and the result.
+The head runs over chunks of positions. The gradient is written out below and needs one pass over a chunk's logits, where
+that of autograd keeps or repeats every step between them and the result. The backward pass computes logits again, but
+for the last chunk, which it begins with: those are still there, and the most memory that is needed is the same.
 Only positions that predict a trained token should be passed in.
 
 Not covered: models that change logits after the head (soft-capping, a scale, a bias); the caller refuses those.
@@ -68,7 +69,9 @@ class _Scores(torch.autograd.Function):
         size = hidden_SD.shape[0]
         dtype = torch.promote_types(hidden_SD.dtype, torch.float32)
         logprobs_S, entropy_S, log_sum_S = (hidden_SD.new_empty(size, dtype=dtype) for _ in range(3))
+        logits_CV: Tensor | None = None
         for part in _chunks(0, size, chunk):
+            logits_CV = None  # two chunks never exist at once
             logits_CV = hidden_SD[part] @ head_VD.T
             for rows in _blocks(part, logits_CV):
                 logits_BV = _wide(logits_CV[_within(rows, part)], temperature)
@@ -82,6 +85,7 @@ class _Scores(torch.autograd.Function):
                 log_sum_S[rows] = log_B + greatest_B1.squeeze(1)
         ctx.save_for_backward(hidden_SD, head_VD, targets_S, entropy_S, log_sum_S)
         ctx.settings = temperature, chunk
+        ctx.last_CV = logits_CV if any(ctx.needs_input_grad) else None
         ctx.set_materialize_grads(False)
         return logprobs_S, entropy_S
 
@@ -95,8 +99,11 @@ class _Scores(torch.autograd.Function):
             grad_logprobs_S = torch.zeros_like(entropy_S)
         grad_hidden_SD = torch.empty_like(hidden_SD) if ctx.needs_input_grad[0] else None
         grad_head_VD: Tensor | None = None
-        for part in _chunks(0, len(hidden_SD), chunk):
-            grad_CV = hidden_SD[part] @ head_VD.T  # the logits, which their gradient takes the place of
+        last_CV, ctx.last_CV = ctx.last_CV, None  # a second backward pass computes it again
+        for part in reversed(list(_chunks(0, len(hidden_SD), chunk))):
+            # The logits, which their gradient takes the place of.
+            grad_CV = hidden_SD[part] @ head_VD.T if last_CV is None else last_CV
+            last_CV = None
             for rows in _blocks(part, grad_CV):
                 block_BV = grad_CV[_within(rows, part)]
                 log_p_BV = _wide(block_BV, temperature).sub_(log_sum_S[rows, None])
