@@ -1,9 +1,9 @@
 """Log-probability and entropy of chosen tokens from hidden states, without a tensor of positions x vocabulary.
 
-The head runs over chunks of positions. The gradient is written out below and needs one pass over a chunk's logits, where
-that of autograd keeps or repeats every step between them and the result. The backward pass computes logits again, but
-for the last chunk, which it begins with: those are still there, and the most memory that is needed is the same.
-Only positions that predict a trained token should be passed in.
+The head runs over chunks of positions. The gradient is written out below and needs one pass over a chunk's logits,
+where that of autograd keeps or repeats every step between them and the result. The backward pass computes logits again,
+but for the last chunk, which it begins with: those are still there, and no more memory is needed at once. Only
+positions that predict a trained token should be passed in.
 
 Not covered: models that change logits after the head (soft-capping, a scale, a bias); the caller refuses those.
 """

@@ -62,13 +62,13 @@ def plan_tiles(
         ValueError: the nodes are not in depth-first order.
     """
     parents = parent_L.tolist()
-    depths, ends = _walk(parents)
+    depths, ends = walk(parents)
     end_L = torch.tensor(ends, device="cpu")
     depths = [lead + depth for depth in depths]
     return [_tile(queries, parents, end_L, lead) for queries in _cut(parents, depths, ends, call_cost, key_cost)]
 
 
-def _walk(parents: Sequence[int]) -> tuple[list[int], list[int]]:
+def walk(parents: Sequence[int]) -> tuple[list[int], list[int]]:
     """Each node's number of ancestors, and the end of its subtree."""
     depths: list[int] = []
     ends = [len(parents)] * len(parents)

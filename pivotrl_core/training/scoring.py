@@ -13,7 +13,6 @@ from pivotrl_core.grpo.logprobs import token_logprobs_and_entropy
 from pivotrl_core.grpo.padded_rows import PaddedRow
 from pivotrl_core.grpo.prefix_tree import TreeRow, unpack
 from pivotrl_core.grpo.tree_attention import KeysValues, TreeAttention, tree_attention
-from pivotrl_core.grpo.tree_tiles import CALL_COST, GPU_CALL_COST, plan_tiles
 
 Seen = Mapping[int, KeysValues]  # of what stands before a row, by layer
 
@@ -31,9 +30,7 @@ def forward_tree(
     model: Any, row: TreeRow, lead: Seen | None = None, kept: MutableMapping[int, KeysValues] | None = None
 ) -> Tensor:
     """Hidden states [L, D] of a row's nodes, after the final norm; `kept` takes each layer's keys and values."""
-    device = row.parent_L.device
-    cost = CALL_COST if device.type == "cpu" else GPU_CALL_COST
-    tree = TreeAttention(plan_tiles(row.parent_L, cost, lead=row.lead), model.dtype, device, lead, kept)
+    tree = TreeAttention(row.parent_L, model.dtype, row.parent_L.device, row.lead, lead, kept)
     with tree_attention(model):
         output = backbone(model)(
             input_ids=row.input_ids_L[None], position_ids=row.position_ids_L[None], tree=tree, use_cache=False

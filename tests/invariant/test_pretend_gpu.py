@@ -24,7 +24,7 @@ from pivotrl_core.bench.steps import PaddedStep, Scores, TreeStep, disagreement,
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import SamplingConfig
-from pivotrl_core.training import scoring
+from pivotrl_core.grpo import tree_attention
 from tests.pretend_gpu import CUDA, PretendGPU
 
 GROUP = draw_group(4, 40, 6, 512)
@@ -73,7 +73,7 @@ def test_ours_is_right_where_its_code_is_that_of_a_gpu(shape: Path, dtype: str) 
 
 
 def test_a_row_in_many_tiles_is_right_there_too(shape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "GPU_CALL_COST", 100)
+    monkeypatch.setattr(tree_attention, "GPU_CALL_COST", 100)
     found = done(DeviceCheck(shape, on_gpu()), CheckTask(GROUP, 6))
     assert found["wrong"] == []
     assert found["gradient_difference"] < 1e-5

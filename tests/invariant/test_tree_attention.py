@@ -1,7 +1,8 @@
-"""Attention in tiles gives the hidden states and gradients of one dense mask, and of each sequence computed alone."""
+"""Attention in a cascade or in tiles is that of one dense mask, and of each sequence alone, in value and gradient."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from pivotrl_core.grpo.cascade import Cascade, plan_cascade
 from pivotrl_core.grpo.prefix_tree import TargetSequence, TreeRow, build_tree_row
 from pivotrl_core.grpo.tree_attention import ATTENTION, TreeAttention, tree_attention
 from pivotrl_core.grpo.tree_tiles import Tile, plan_tiles
@@ -24,6 +26,7 @@ States = tuple[Tensor, dict[str, Tensor]]
 
 ids = st.lists(st.integers(0, 2), min_size=2, max_size=24)
 costs = st.tuples(st.sampled_from([0, 30, 2000]), st.sampled_from([0, 16]))
+cascades = st.booleans()
 
 
 @st.composite
@@ -86,11 +89,10 @@ def model_of(kind: str) -> Any:
     return tiny_model(kind)
 
 
-def tiled_hidden(model: Any, row: TreeRow, cost: tuple[int, int], by_kernel: bool = True) -> Tensor:
-    """`row_hidden` with other tiles: small rows are one tile where calls cost what they do."""
-    tree = TreeAttention(plan_tiles(row.parent_L, *cost), model.dtype, row.parent_L.device)
-    assert tree.by_kernel  # as on every CPU; elsewhere autograd differentiates
-    tree.by_kernel = by_kernel
+def tiled_hidden(model: Any, row: TreeRow, cost: tuple[int, int], cascade: bool = True) -> Tensor:
+    """`row_hidden` with other calls: small rows are one call where calls cost what they do."""
+    plan = plan_cascade(row.parent_L, cost[0]) if cascade else plan_tiles(row.parent_L, *cost)
+    tree = TreeAttention(row.parent_L, model.dtype, row.parent_L.device, plan=plan)
     with tree_attention(model):
         output = model.model(
             input_ids=row.input_ids_L[None], position_ids=row.position_ids_L[None], tree=tree, use_cache=False
@@ -142,13 +144,13 @@ def row_of(parent_L: Tensor) -> tuple[TreeRow, list[TargetSequence]]:
 
 
 @settings(max_examples=40)
-@given(sequences=trees(), cost=costs, kind=st.sampled_from(["llama", "qwen3"]))
+@given(sequences=trees(), cost=costs, kind=st.sampled_from(["llama", "qwen3"]), cascade=cascades)
 def test_random_trees_equal_a_dense_mask_and_their_sequences_alone(
-    sequences: list[TargetSequence], cost: tuple[int, int], kind: str
+    sequences: list[TargetSequence], cost: tuple[int, int], kind: str, cascade: bool
 ) -> None:
     model = model_of(kind)
     row = build_tree_row(sequences)
-    tiled = with_gradients(model, tiled_hidden(model, row, cost))
+    tiled = with_gradients(model, tiled_hidden(model, row, cost, cascade))
     assert_same(tiled, with_gradients(model, dense_hidden(model, row)))
     assert_same(tiled, with_gradients(model, hidden_alone(model, sequences)))
 
@@ -165,8 +167,8 @@ def test_rows_of_every_architecture_equal_a_dense_mask_and_their_sequences_alone
     expected = with_gradients(model, dense_hidden(model, row))
     assert_same(with_gradients(model, hidden_alone(model, sequences)), expected)
     assert_same(with_gradients(model, row_hidden(model, row)), expected)
-    for by_kernel in (True, False):
-        assert_same(with_gradients(model, tiled_hidden(model, row, FREE, by_kernel)), expected)
+    for cascade in (True, False):
+        assert_same(with_gradients(model, tiled_hidden(model, row, FREE, cascade)), expected)
 
 
 def test_half_precision_is_as_near_to_full_as_a_dense_mask_is() -> None:
@@ -209,6 +211,34 @@ def test_tiles_hold_every_pair_of_a_node_and_its_ancestor_once_and_no_other(
     assert [node for tile in tiles for node in tile.queries] == list(range(len(parent_L)))
 
 
+@given(parent_L=shapes(), cost=st.sampled_from([0, 30, 2000, 10**9]), lead=st.sampled_from([0, 7]))
+def test_a_cascade_holds_every_pair_once_and_no_other(parent_L: Tensor, cost: int, lead: int) -> None:
+    plan = plan_cascade(parent_L, cost, lead)
+    size = len(parent_L)
+    led = torch.cat([torch.arange(-1, lead - 1), parent_L.where(parent_L >= 0, torch.tensor(-1)) + lead])
+    calls = [
+        replace(tile, queries=range(lead + tile.queries.start, lead + tile.queries.stop))
+        for tile in (*plan.own, *plan.shared)
+    ]
+    assert torch.equal(pairs_of(calls, lead + size)[lead:], allowed_pairs(led).int()[lead:])
+    assert [node for tile in plan.own for node in tile.queries] == list(range(size))
+    assert all(tile.allowed_QK is None and not tile.causal for tile in plan.shared)
+
+
+@given(parent_L=shapes())
+def test_a_dear_cascade_is_one_call(parent_L: Tensor) -> None:
+    plan = plan_cascade(parent_L, 1e9)
+    assert [tile.queries for tile in (*plan.own, *plan.shared)] == [range(len(parent_L))]
+
+
+def test_a_cascade_of_long_runs_masks_nothing() -> None:
+    # 0-99 are shared; 100-179 and 180-259 follow them, and four leaves of 40 each of these
+    plan = plan_cascade(paths(100, 2, 80, leaves=4, leaf=40), 0)
+    assert all(tile.allowed_QK is None for tile in (*plan.own, *plan.shared))
+    keys = [(tile.queries.start, tile.keys[0]) for tile in plan.shared]
+    assert sorted(keys)[:2] == [(100, range(100)), (180, range(100, 180))]
+
+
 @given(parent_L=shapes())
 def test_free_calls_cut_at_every_branch_and_dear_ones_nowhere(parent_L: Tensor) -> None:
     tiles = plan_tiles(parent_L, *FREE)
@@ -237,12 +267,17 @@ def test_a_typical_row_computes_a_small_part_of_its_pairs_in_few_calls(
     tiles = plan_tiles(parent_L)
     assert sum(tile.pairs for tile in tiles) < share * len(parent_L) ** 2
     assert len(tiles) <= calls
+    cascade = plan_cascade(parent_L)
+    cascaded = [*cascade.own, *cascade.shared]
+    assert sum(tile.pairs for tile in cascaded) < 1.01 * sum(tile.pairs for tile in tiles)
+    assert len(cascaded) <= 2 * calls
 
 
 @pytest.mark.parametrize("size", [1, 2, 15, 100, 3000])
 def test_a_single_path_is_plain_causal_attention(size: int) -> None:
     (tile,) = plan_tiles(torch.arange(-1, size - 1))
     assert tile == Tile(range(size), (range(size),), causal=True, allowed_QK=None)
+    assert plan_cascade(torch.arange(-1, size - 1)) == Cascade([tile], [])
 
 
 def test_the_keys_of_a_tile_are_its_ancestors_and_itself() -> None:
@@ -277,14 +312,16 @@ def test_attention_is_its_equation_with_grouped_heads_and_the_model_s_scale() ->
     # softmax(scale q k^T) v over the ancestors; query heads 0 and 1 use the first head of keys, 2 and 3 the second
     parent_L = paths(5, 3, 4)
     query, keys, values = torch.randn(3, 1, 4, 17, 8, generator=torch.Generator().manual_seed(0))
-    tree = TreeAttention(plan_tiles(parent_L, *FREE), torch.float32, parent_L.device)
-    found = tree.attend(0, query, keys[:, :2], values[:, :2], 0.7)
-    keys, values = (part[:, :2].repeat_interleave(2, dim=1) for part in (keys, values))
-    scores = (0.7 * query @ keys.transpose(-1, -2)).masked_fill(~allowed_pairs(parent_L), -torch.inf)
-    torch.testing.assert_close(found, (scores.softmax(-1) @ values).transpose(1, 2))
+    wide_keys, wide_values = (part[:, :2].repeat_interleave(2, dim=1) for part in (keys, values))
+    scores = (0.7 * query @ wide_keys.transpose(-1, -2)).masked_fill(~allowed_pairs(parent_L), -torch.inf)
+    for plan in (plan_cascade(parent_L, 0), plan_cascade(parent_L, 1e9), plan_tiles(parent_L, *FREE)):
+        tree = TreeAttention(parent_L, torch.float32, parent_L.device, plan=plan)
+        found = tree.attend(0, query, keys[:, :2], values[:, :2], 0.7)
+        torch.testing.assert_close(found, (scores.softmax(-1) @ wide_values).transpose(1, 2))
 
 
 @pytest.mark.parametrize("parent_L", [[-1, 0, 0, 1], [-1, -1, 0], [-1, 2, 0]])
 def test_nodes_out_of_depth_first_order_are_refused(parent_L: list[int]) -> None:
-    with pytest.raises(ValueError, match=r"node \d"):
-        plan_tiles(torch.tensor(parent_L))
+    for plan in (plan_tiles, plan_cascade):
+        with pytest.raises(ValueError, match=r"node \d"):
+            plan(torch.tensor(parent_L))
