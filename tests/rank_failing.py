@@ -9,7 +9,6 @@ from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.training.ranks import joined_ranks
 
-
 MINUTES = {"raise": 2.0, "hang": 0.2}
 """That one waits for the other, also for it to start, which takes some seconds on a busy machine."""
 
