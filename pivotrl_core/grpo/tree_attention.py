@@ -1,7 +1,7 @@
 """Attention over a prefix tree: each node sees its own path only.
 
-On a CPU it comes in a cascade of calls (`cascade.py`), elsewhere in tiles that hold all of a query's keys
-(`tree_tiles.py`).
+It comes in tiles that hold all of a query's keys (`tree_tiles.py`), or on a CPU in a cascade of calls (`cascade.py`)
+where many nodes see much.
 
 The result is that of one dense mask over the whole row, up to the order of sums, in value and gradient. For models of
 transformers that call the attention interface with full causal attention and do not drop attention weights.
@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pivotrl_core.attention import attention_in_force, grouped_attention, register_attention
-from pivotrl_core.grpo.cascade import Cascade, plan_cascade
+from pivotrl_core.grpo.cascade import Cascade, plan_calls
 from pivotrl_core.grpo.tree_tiles import CALL_COST, GPU_CALL_COST, Tile, plan_tiles
 
 ATTENTION = "pivotrl_tree"
@@ -53,7 +53,7 @@ class TreeAttention:
         self.dtype = torch.float32 if device.type == "cpu" and dtype == torch.bfloat16 else dtype
         self.calls: _Cascaded | _Tiled
         if plan is None and device.type == "cpu" and self.dtype == torch.float32:
-            plan = plan_cascade(parent_L, lead=lead_tokens)
+            plan = plan_calls(parent_L, lead_tokens)
         if isinstance(plan, Cascade):
             self.calls = _Cascaded(plan, self.dtype, device)
         else:
@@ -106,7 +106,7 @@ class _Tiled:
 
 
 class _Cascaded:
-    """A cascade's calls, by the kernels of scaled_dot_product_attention on a CPU themselves."""
+    """The calls of a CPU, by the kernels of scaled_dot_product_attention themselves."""
 
     def __init__(self, plan: Cascade, dtype: torch.dtype, device: torch.device) -> None:
         self.own = [(tile, _bias(tile, dtype, device)) for tile in plan.own]
@@ -158,13 +158,16 @@ class _ByKernel(torch.autograd.Function):
         backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
         for tile, bias in (*calls.own, *((tile, None) for tile in calls.shared)):
             own = slice(tile.queries.start, tile.queries.stop)
-            seen = slice(tile.keys[0].start, tile.keys[0].stop)
-            parts = backward(
+            grad_query, *grad_seen = backward(
                 grad[:, :, own], *_inputs(tile, *wide), output[:, :, own], logsumexp[:, :, own],
                 0.0, tile.causal, attn_mask=bias, scale=ctx.scale,
             )  # fmt: skip
-            for total, place, part in zip(found, (own, seen, seen), parts, strict=True):
-                total[:, :, place] += part
+            found[0][:, :, own] += grad_query
+            for total, part in zip(found[1:], grad_seen, strict=True):
+                place = 0
+                for seen in tile.keys:
+                    total[:, :, seen.start : seen.stop] += part[:, :, place : place + len(seen)]
+                    place += len(seen)
         grad_query, grad_keys, grad_values = (one.to(query.dtype) for one in found)
         return grad_query, grad_keys, grad_values, None, None
 
@@ -179,8 +182,8 @@ def _merge(output: Tensor, logsumexp: Tensor, part: Tensor, part_logsumexp: Tens
 
 def _inputs(tile: Tile, query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Queries [1, H, Q, D] of a call, and the keys and values [1, H_kv, K, D] that it holds."""
-    (seen,) = tile.keys
-    own_keys, own_values = (one[:, :, seen.start : seen.stop] for one in (keys, values))
+    seen = [[one[:, :, part.start : part.stop] for part in tile.keys] for one in (keys, values)]
+    own_keys, own_values = (parts[0] if len(parts) == 1 else torch.cat(parts, dim=2) for parts in seen)
     return query[:, :, tile.queries.start : tile.queries.stop], own_keys, own_values
 
 

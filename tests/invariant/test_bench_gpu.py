@@ -22,7 +22,7 @@ from pivotrl_core.bench.trl_step import missing_trl
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.errors import MeasurementError, OutOfTimeError
 from pivotrl_core.files import read_jsonl
-from pivotrl_core.grpo import cascade
+from pivotrl_core.grpo import tree_tiles
 from pivotrl_core.types import Action
 from tests.tiny_models import COMPUTE
 
@@ -85,13 +85,13 @@ def test_all_parts_of_a_dry_run_end_and_leave_their_records(tiny_shape: Path, tm
 def test_a_wrong_attention_is_seen_by_the_check(
     tiny_shape: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = cascade.walk
+    right = tree_tiles.walk
 
     def no_end(parents: Any) -> Any:  # every node's subtree reaches to the end: an action sees those before it
         depths, ends = right(parents)
         return depths, [len(ends)] * len(ends)
 
-    monkeypatch.setattr(cascade, "walk", no_end)
+    monkeypatch.setattr(tree_tiles, "walk", no_end)
     assert run_parts(plan(DRY)[:1], ground(tiny_shape), journal(tmp_path), 600.0) == ["check"]
     wrong = [line["wrong"] for line in records(tmp_path) if "wrong" in line]
     assert "gradient" in wrong[0]

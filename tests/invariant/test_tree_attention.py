@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pivotrl_core.grpo.cascade import Cascade, plan_cascade
+from pivotrl_core.grpo.cascade import Cascade, plan_calls, plan_cascade
 from pivotrl_core.grpo.prefix_tree import TargetSequence, TreeRow, build_tree_row
 from pivotrl_core.grpo.tree_attention import ATTENTION, TreeAttention, tree_attention
 from pivotrl_core.grpo.tree_tiles import Tile, plan_tiles
@@ -91,7 +91,12 @@ def model_of(kind: str) -> Any:
 
 def tiled_hidden(model: Any, row: TreeRow, cost: tuple[int, int], cascade: bool = True) -> Tensor:
     """`row_hidden` with other calls: small rows are one call where calls cost what they do."""
-    plan = plan_cascade(row.parent_L, cost[0]) if cascade else plan_tiles(row.parent_L, *cost)
+    plan = plan_cascade(row.parent_L, cost[0]) if cascade else Cascade(plan_tiles(row.parent_L, *cost), [])
+    return planned_hidden(model, row, plan)
+
+
+def planned_hidden(model: Any, row: TreeRow, plan: Cascade | list[Tile]) -> Tensor:
+    """`row_hidden` with these calls; a list of tiles is differentiated by autograd, as on a GPU."""
     tree = TreeAttention(row.parent_L, model.dtype, row.parent_L.device, plan=plan)
     with tree_attention(model):
         output = model.model(
@@ -169,6 +174,7 @@ def test_rows_of_every_architecture_equal_a_dense_mask_and_their_sequences_alone
     assert_same(with_gradients(model, row_hidden(model, row)), expected)
     for cascade in (True, False):
         assert_same(with_gradients(model, tiled_hidden(model, row, FREE, cascade)), expected)
+    assert_same(with_gradients(model, planned_hidden(model, row, plan_tiles(parent_L, *FREE))), expected)
 
 
 def test_half_precision_is_as_near_to_full_as_a_dense_mask_is() -> None:
@@ -229,6 +235,14 @@ def test_a_cascade_holds_every_pair_once_and_no_other(parent_L: Tensor, cost: in
 def test_a_dear_cascade_is_one_call(parent_L: Tensor) -> None:
     plan = plan_cascade(parent_L, 1e9)
     assert [tile.queries for tile in (*plan.own, *plan.shared)] == [range(len(parent_L))]
+
+
+def test_a_cascade_is_taken_where_a_large_call_is_shared() -> None:
+    large, small = paths(1024, 16, 64), paths(200, 8, 100, leaves=8, leaf=15)
+    assert plan_calls(large) == plan_cascade(large)
+    taken, tiles = plan_calls(small, lead=5), plan_tiles(small, lead=5)
+    assert [(tile.queries, tile.keys) for tile in taken.own] == [(tile.queries, tile.keys) for tile in tiles]
+    assert taken.shared == []
 
 
 def test_a_cascade_of_long_runs_masks_nothing() -> None:
