@@ -105,6 +105,8 @@ def _from_base(graph: Mapping[str, Any]) -> dict[str, Any]:
 
 def _entry(graph: Mapping[str, Any], name: str, key: str) -> Mapping[str, Any]:
     if name not in GROUPS:
+        if key:
+            raise ConfigError(f"stage {name}: takes no --key, found {key!r}; only {', '.join(GROUPS)} take one")
         return graph
     entries: Mapping[str, Any] = graph.get(GROUPS[name]) or {}
     if key not in entries:

@@ -56,6 +56,11 @@ def test_the_stage_runs_on_a_graph_that_follows_from_the_parameters(root: Path) 
     assert _compared(root) == ["base", "sft", "pivotrl"]
 
 
+def test_a_key_for_a_stage_that_takes_none_is_an_error_that_names_it(root: Path) -> None:
+    with pytest.raises(ConfigError, match="stage compare: takes no --key, found 'base'; only profile, select"):
+        run_stage_program(root, "compare", "base")
+
+
 def test_a_graph_with_marks_of_a_merge_says_how_to_write_it_anew(root: Path) -> None:
     text = (root / "graph.yaml").read_text()
     (root / "graph.yaml").write_text(f"<<<<<<< ours\n{text}=======\n{text}>>>>>>> theirs\n")
