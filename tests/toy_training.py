@@ -136,7 +136,9 @@ class Run:
         renderer = ChatRenderer(policy.tokenizer, "compact")
         engine = self.engine(policy, renderer)
         sampler = engine if self.ranks.count == 1 else DividedEngine(engine, policy)
-        source = PivotGroups(sampler, renderer, verifier or LetterVerifier(), toy_candidates(), config, seed=5)
+        source = PivotGroups(
+            sampler, renderer, verifier or LetterVerifier(), toy_candidates(), config, 5, ranks=self.ranks
+        )
         return self._policy_gradient(policy, source, config, row_tokens)
 
     def episodes(self, config: E2ETrain) -> dict[str, Any]:

@@ -94,7 +94,7 @@ Parameters = Annotated[LoRA | FullParameters, Field(discriminator="kind")]
 
 
 class OptimiserConfig(Section):
-    """AdamW with a linear warm-up and then a constant or cosine rate."""
+    """AdamW with a linear warm-up, and then a rate that is constant, or falls to 0 as a line or a cosine."""
 
     learning_rate: LearningRate = 1e-4
     warmup_steps: Count = 2
@@ -161,6 +161,11 @@ class PolicyGradient(Section):
     updates_per_step: PositiveInt = Field(1, description="optimiser steps on each batch of rollouts")
     checkpoint_every: PositiveInt = 50
 
+    @property
+    def longest(self) -> int:
+        """Largest number of tokens that a sample can have: L of `dr_grpo`."""
+        return self.max_tokens
+
 
 class Reprofile(Section):
     """When the policy as it is becomes the reference policy, profiles again, and is given a new pool by the arm's rule.
@@ -193,7 +198,9 @@ class GRPOTrain(PolicyGradient):
     """GRPO on pivots: one turn per rollout, rewarded by the verifier."""
 
     method: Literal["grpo"]
-    reward: Literal["functional", "exact"] = "functional"
+    reward: Literal["functional", "exact"] | None = Field(
+        None, description="verifier of this training; none: that of the profile, `verifier.kind`"
+    )
     rest_passes: Count = Field(0, description="passes over the pool that a pivot sits out once it is mastered")
     rest_share: float = Field(
         1.0, gt=0.0, le=1.0, description="share of its G samples with full reward that makes a pivot mastered"
@@ -214,6 +221,11 @@ class E2ETrain(PolicyGradient):
 
     method: Literal["e2e"]
     max_turns: PositiveInt = Field(10, description="an environment may end an episode earlier: the help desk at 10")
+
+    @property
+    def longest(self) -> int:
+        """Of all turns of an episode together."""
+        return self.max_tokens * self.max_turns
 
 
 TrainConfig = Annotated[SFTTrain | GRPOTrain | E2ETrain, Field(discriminator="method")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
@@ -101,8 +102,17 @@ def check_endpoint(endpoint: str) -> str:
     """An address without a slash at its end. Raises ValueError for one that is none, or has a password in it."""
     address = endpoint.strip().rstrip("/")
     scheme, _, rest = address.partition("://")
-    if scheme not in ("http", "https") or not rest:
+    if scheme not in ("http", "https") or not _names_host(address):
         raise ValueError(f"{endpoint!r} is no address of a server; give one such as http://127.0.0.1:8000/v1")
     if "@" in rest:
         raise ValueError("an endpoint has a user or password in it; the key belongs into what key_variable names")
     return address
+
+
+def _names_host(address: str) -> bool:
+    """Whether a program could connect to it: a host without spaces, and a port that is a number, or none."""
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and not any(map(str.isspace, address)) and parts.port != 0
+    except ValueError:  # a port that is no number, or out of range; a bracket that is not closed
+        return False

@@ -9,7 +9,7 @@ text is tokenised as one piece from there: longer, never wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -38,7 +38,7 @@ class ChatRenderer:
         self.tokenizer = tokenizer
         self.tool_format = ToolFormat(tool_format)
         self.eos_id = int(tokenizer.eos_token_id)
-        self.native_tools = self.tool_format is ToolFormat.HERMES and "tools" in (tokenizer.chat_template or "")
+        self.native_tools = self.tool_format is ToolFormat.HERMES and "tools" in _tool_template(tokenizer.chat_template)
         # Some tokenizers have the marks of thinking and calling as special tokens: those may stand inside a turn.
         names = set(tokenizer.all_special_tokens) - {OPEN, CLOSE, OPEN_TAG, CLOSE_TAG}
         self._special = frozenset(tokenizer.convert_tokens_to_ids(sorted(names)))
@@ -153,3 +153,8 @@ def _with_listing(plain: list[dict[str, str]], listing: str) -> list[dict[str, s
     if plain and plain[0]["role"] == "system":
         return [{"role": "system", "content": f"{plain[0]['content']}\n{listing}"}, *plain[1:]]
     return [{"role": "system", "content": listing}, *plain]
+
+
+def _tool_template(template: str | Mapping[str, str]) -> str:
+    """The text that renders a conversation with tools; a tokenizer may have several templates, by name."""
+    return template if isinstance(template, str) else template.get("tool_use") or template.get("default", "")

@@ -71,7 +71,10 @@ class Completions:
         """Log-probability, as the server gives it, of the likeliest next token."""
         body = {"model": model, "prompt": list(prompt_ids), "max_tokens": 1, "temperature": temperature, "seed": 0}
         answer = self.servers.post(ROUTE, body | UNSHAPED | {"logprobs": 1}, home)
-        return float(max(answer["choices"][0]["logprobs"]["top_logprobs"][0].values()))
+        try:
+            return float(max(answer["choices"][0]["logprobs"]["top_logprobs"][0].values()))
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            raise EngineError(f"{ROUTE}: the answer has no top_logprobs ({type(error).__name__}: {error})") from error
 
     def gives_ids(self, model: str, prompt_ids: tuple[int, ...], home: int) -> bool:
         """Whether this server's answers carry token ids and log-probabilities."""

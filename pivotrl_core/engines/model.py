@@ -125,17 +125,28 @@ def load_tokenizer(folder: Path, base: Path) -> PreTrainedTokenizerBase:
 
 
 def load_model(folder: Path, compute: ComputeConfig) -> Policy:
-    """Load a whole model with its tokenizer, without any network."""
+    """Load a whole model with its tokenizer, without any network.
+
+    Raises:
+        ConfigError: the folder holds none, or one that is damaged or that transformers does not know.
+    """
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if not (folder / "config.json").exists():
         raise ConfigError(f"{folder}: no Hugging Face model here (config.json is missing); name a model folder")
     if not any(folder.glob("*.safetensors")):
         raise ConfigError(f"{folder}: no safetensors file here, and weights are read from no other; convert the model")
-    model = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch_dtype(compute), local_files_only=True, use_safetensors=True
-    )
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch_dtype(compute), local_files_only=True, use_safetensors=True
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (ValueError, OSError, SafetensorError) as error:
+        raise ConfigError(
+            f"{folder}: not a causal language model that transformers can load ({type(error).__name__}: {error}); "
+            "name another one, or bring its files anew"
+        ) from error
     return Policy(model.to(compute.device).eval().requires_grad_(False), tokenizer, adapter=False)
 
 

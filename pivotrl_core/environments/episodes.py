@@ -143,7 +143,7 @@ class EpisodePlayer:
             return None
         following = self.renderer.following_ids(observation.messages, play.thought)
         # A turn that was cut off is closed for it, as the template closes every turn: read, and never trained on.
-        ended = reply.ids[-1] == self.renderer.eos_id
+        ended = reply.ids[-1:] == (self.renderer.eos_id,)
         following = following if ended else (self.renderer.eos_id, *following)
         fits = len(play.context) + len(following) + self.max_tokens <= self.engine.context_tokens
         return following if fits else None

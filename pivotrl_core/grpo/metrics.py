@@ -18,6 +18,7 @@ def group_metrics(
     lengths_BG: Int[Tensor, "B G"],
     replayed: int = 0,
     demonstrated: int = 0,
+    full_reward: float = 1.0,
 ) -> dict[str, float]:
     """What the samples of a step say, before any update.
 
@@ -27,8 +28,9 @@ def group_metrics(
         lengths_BG: tokens per action.
         replayed: groups that got a success of the profile.
         demonstrated: groups that got the expert's action.
+        full_reward: of an action that is as good as the expert's.
     """
-    success_BG = rewards_BG >= 1.0
+    success_BG = rewards_BG >= full_reward
     mixed_B = success_BG.any(dim=1) & ~success_BG.all(dim=1)
     return {
         "train/reward_mean": rewards_BG.mean().item(),

@@ -11,7 +11,7 @@ from pivotrl_core.pivots.candidates import CandidateDrop, CandidateTally, sift_c
 from pivotrl_core.pivots.profile_record import write_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, timed, write_report
-from pivotrl_core.stages.models import source_model
+from pivotrl_core.stages.models import check_lengths, source_model
 from pivotrl_core.stages.reading import check_pulled, iterate_pulled
 from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
 from pivotrl_core.trajectories.drops import DropReport
@@ -69,7 +69,9 @@ def _length_check(context: StageContext):  # type: ignore[no-untyped-def]
     from transformers import AutoTokenizer
 
     data = context.config.data
-    tokenizer = AutoTokenizer.from_pretrained(source_model(context, TOKENIZER_FILES), local_files_only=True)
+    folder = source_model(context, TOKENIZER_FILES)
+    check_lengths(context, folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     renderer = ChatRenderer(tokenizer, data.tool_format)
 
     def check(candidate: Candidate) -> str:

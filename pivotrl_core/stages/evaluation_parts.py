@@ -119,10 +119,16 @@ def _score_turns(context: StageContext, subject: Subject, out: Path) -> Found:
         for name, temperature in TEMPERATURES.items()
     ]
     for name, own in zip(TEMPERATURES, subject.portions.rows(portions), strict=True):
-        metrics[f"eval/turns/accuracy_{name}"] = sum(row["score"] for row in own) / len(own) if own else None
+        metrics[f"eval/turns/accuracy_{name}"] = _share(own, subject) if own else None
         rows += own
     write_table(out / "turns.parquet", "turns", TURN_SCHEMA, rows)
     return metrics, {"domain": "turns", "split": settings.split}
+
+
+def _share(rows: Rows, subject: Subject) -> float:
+    """Share of turns that were accepted, whatever the rewards of the configuration are."""
+    success = subject.config.verifier.reward.success
+    return sum(1 for row in rows if row["score"] >= success) / len(rows)
 
 
 def _turns(subject: Subject, turns: Sequence[Candidate], name: str, temperature: float, engine: ChatEngine) -> Rows:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pivotrl_core.config.inputs import BundledModel, FolderModel, HubModel
 from pivotrl_core.engines.hub import MODEL_FILES, HubRepository, is_commit
-from pivotrl_core.engines.model import ADAPTER, follow_path
+from pivotrl_core.engines.model import ADAPTER, context_tokens, follow_path
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, read_json
 from pivotrl_core.stages.context import PULLED, StageContext
 from pivotrl_core.types import content_id
@@ -58,3 +59,16 @@ def policy_digest(folder: Path, base: Path) -> str:
     folders = [folder, base] if (folder / ADAPTER).exists() else [folder]
     files = [path for one in folders for path in sorted(one.iterdir()) if path.suffix in _SUFFIXES]
     return content_id([[path.name, file_digest(path)] for path in files])
+
+
+def check_lengths(context: StageContext, folder: Path) -> None:
+    """Raise ConfigError where turns may be longer than the context that the model in `folder` was made for."""
+    from transformers import AutoConfig
+
+    data = context.config.data
+    room = context_tokens(AutoConfig.from_pretrained(folder, local_files_only=True))
+    if data.max_state_tokens + data.max_action_tokens > room:
+        raise ConfigError(
+            f"data.max_state_tokens + data.max_action_tokens is {data.max_state_tokens + data.max_action_tokens}, and "
+            f"the model's context has {room} tokens; lower one of them"
+        )

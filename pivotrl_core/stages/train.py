@@ -20,7 +20,7 @@ from pivotrl_core.stages.context import BASE, MetricsFile, StageContext, timed, 
 from pivotrl_core.stages.engine import engine_kind, following_engine, samples_elsewhere
 from pivotrl_core.stages.models import policy_path
 from pivotrl_core.stages.rounds import configured_rounds
-from pivotrl_core.stages.verification import configured_verifier
+from pivotrl_core.stages.verification import configured_verifier, reward_rule
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.divided_sampling import DividedEngine
 from pivotrl_core.training.episode_groups import EpisodeGroups
@@ -33,6 +33,7 @@ from pivotrl_core.training.rounds import Rounds
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
 
 OnStep = Callable[[Progress, dict[str, float]], None]
+METRICS = "metrics.jsonl"
 LAST = 5  # steps that the final reward is a mean over
 
 
@@ -80,6 +81,8 @@ def _train(
         policy.save(context.path(Path("models") / arm / str(seed)))
         if not ranks.writes:
             return
+        if not (reports / METRICS).exists():  # a training that was resumed and had no step left
+            MetricsFile(reports / METRICS, progress.lines)
         write_report(
             reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
             steps=progress.step, pool=len(pivots),
@@ -96,7 +99,7 @@ def _recorder(reports: Path, key: str) -> OnStep:
 
     def on_step(progress: Progress, values: dict[str, float]) -> None:
         nonlocal metrics
-        metrics = metrics or MetricsFile(reports / "metrics.jsonl", progress.lines)
+        metrics = metrics or MetricsFile(reports / METRICS, progress.lines)
         metrics.append(progress.step, values)
         shown = [
             f"{n.removeprefix('train/')} {values[n]:.3f}" for n in ("train/loss", "train/reward_mean") if n in values
@@ -158,7 +161,8 @@ def _groups(
         verifier = configured_verifier(context.config, context.places, settings.reward)
         found = {pivot.candidate.id: pivot.found for pivot in pivots}
         sampler = engine if policy.ranks.count == 1 else DividedEngine(engine, policy)
-        return PivotGroups(sampler, renderer, verifier, candidates, settings, seed, found)
+        rule = reward_rule(context.config.verifier)
+        return PivotGroups(sampler, renderer, verifier, candidates, settings, seed, found, rule, policy.ranks)
     return EpisodeGroups(policy, engine, renderer, context.config.source, candidates, settings, seed)
 
 

@@ -19,7 +19,7 @@ from pivotrl_core.grpo.prefix_tree import TargetSequence
 from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, timed, write_report
-from pivotrl_core.stages.models import source_model
+from pivotrl_core.stages.models import check_lengths, source_model
 from pivotrl_core.stages.reading import check_pulled, iterate_pulled
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
@@ -56,6 +56,7 @@ def _point_to_source(context: StageContext) -> None:
 
 def _train(context: StageContext, model: Path) -> None:
     settings = context.config.warmup
+    check_lengths(context, model)
     policy = TrainablePolicy(model, model, settings.parameters, context.config.compute, seed=0)
     rows, read = _rows(context, ChatRenderer(policy.tokenizer, context.config.data.tool_format))
     plan = SupervisedPlan(

@@ -22,6 +22,7 @@ from pivotrl_core.training.divided_sampling import divide
 from pivotrl_core.training.groups import EpisodeGroup
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.types import Candidate, Split
+from pivotrl_core.verifiers.rewards import DEFAULT_RULE
 
 
 class EpisodeGroups:
@@ -44,6 +45,7 @@ class EpisodeGroups:
         self.config = config
         self.seed = seed
         self.count = TokenCount()  # of all ranks
+        self.rule = DEFAULT_RULE  # an episode succeeds or fails
         domain = get_domain(source.domain)
         self.player = EpisodePlayer(engine, renderer, domain, config.max_tokens, config.max_turns)
         seen = {str(candidate.metadata.get("task_id", "")) for candidate in pool}

@@ -8,16 +8,16 @@ from typing import Any
 
 from pivotrl_core.config.arms import GRPOTrain
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.protocol import Engine, Request, SamplingConfig, TokenCount
+from pivotrl_core.engines.protocol import Engine, Request, Sample, SamplingConfig, TokenCount
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.training.groups import PivotGroup
 from pivotrl_core.training.pivot_order import PivotOrder
+from pivotrl_core.training.ranks import ONE_RANK, Ranks
 from pivotrl_core.types import Candidate
 from pivotrl_core.verifiers.batches import verify_all
 from pivotrl_core.verifiers.judged import judge_tokens
 from pivotrl_core.verifiers.protocol import Verifier
-
-FULL_REWARD = 1.0  # of a verdict that accepts without reserve
+from pivotrl_core.verifiers.rewards import DEFAULT_RULE, RewardRule
 
 
 class PivotGroups:
@@ -27,6 +27,9 @@ class PivotGroups:
     candidate id), the first of them that this training's verifier rewards; with `demonstrate`, where there is none, the
     expert's action: what the policy does not write itself, no sample of its own would teach it. What is given is
     trained on as if it had been sampled (its ratio begins at 1), which is not the paper's objective.
+
+    With several `ranks`, each judges its share of the groups: a verdict may depend on a clock or a server, and all
+    ranks must train on the same rewards. `rule` says what full reward is, and what is none.
     """
 
     def __init__(
@@ -38,6 +41,8 @@ class PivotGroups:
         config: GRPOTrain,
         seed: int,
         found: Mapping[str, Sequence[tuple[int, ...]]] | None = None,
+        rule: RewardRule = DEFAULT_RULE,
+        ranks: Ranks = ONE_RANK,
     ) -> None:
         self.engine = engine
         self.renderer = renderer
@@ -45,6 +50,8 @@ class PivotGroups:
         self.pool = pool
         self.config = config
         self.seed = seed
+        self.rule = rule
+        self.ranks = ranks
         self.order = PivotOrder(len(pool), seed, config.rest_passes)
         self.found = found if found is not None and config.replay else {}
         self._judge_tokens = 0
@@ -81,17 +88,38 @@ class PivotGroups:
             for line, pivot in enumerate(pivots)
         ]
         sampling = SamplingConfig(self.config.temperature, self.config.max_tokens)
-        groups = []
-        for pivot, request, samples in zip(pivots, requests, self.engine.sample(requests, sampling), strict=True):
-            actions = tuple(sample.ids for sample in samples)
-            rewards = self._rewards(pivot, actions)
-            group = PivotGroup(request.prompt_ids, actions, tuple(sample.logprobs for sample in samples), rewards)
-            groups.append(group if any(rewards) else self._helped(pivot, group))
+        samples = self.engine.sample(requests, sampling)
+        groups = self._judged(pivots, [request.prompt_ids for request in requests], samples)
         self.order.note_mastered(place for place, group in zip(places, groups, strict=True) if self._is_mastered(group))
         return groups
 
+    def _judged(
+        self, pivots: Sequence[Candidate], states: Sequence[tuple[int, ...]], samples: Sequence[Sequence[Sample]]
+    ) -> list[PivotGroup]:
+        """All groups, in order, each judged on one rank."""
+        before = self._judge_tokens
+        own = [self._group(pivots[line], states[line], samples[line]) for line in self.ranks.share(len(pivots))]
+        groups, tokens = list[PivotGroup](), before
+        for part, asked in self.ranks.gather((own, self._judge_tokens - before)):
+            groups += part
+            tokens += asked
+        self._judge_tokens = tokens
+        return groups
+
+    def _group(self, pivot: Candidate, state_ids: tuple[int, ...], samples: Sequence[Sample]) -> PivotGroup:
+        actions = tuple(sample.ids for sample in samples)
+        rewards = self._rewards(pivot, actions)
+        group = PivotGroup(state_ids, actions, tuple(sample.logprobs for sample in samples), rewards)
+        return group if any(self._is_rewarded(reward) for reward in rewards) else self._helped(pivot, group)
+
+    def _is_rewarded(self, reward: float) -> bool:
+        return reward > self.rule.failure
+
     def _is_mastered(self, group: PivotGroup) -> bool:
-        full = sum(reward >= FULL_REWARD for reward in group.rewards)
+        """Whether enough of what the policy wrote itself has full reward."""
+        if group.replayed or group.demonstrated:
+            return False
+        full = sum(reward >= self.rule.success for reward in group.rewards)
         return full >= self.config.rest_share * len(group.rewards)
 
     def _rewards(self, pivot: Candidate, group: Sequence[Sequence[int]]) -> tuple[float, ...]:
@@ -107,7 +135,7 @@ class PivotGroups:
             given.append((self.renderer.action_ids(pivot.expert), True))
         for ids, demonstrated in given:
             (reward,) = self._rewards(pivot, [ids])
-            if reward:
+            if self._is_rewarded(reward):
                 return replace(
                     group, action_ids=(*group.action_ids[:-1], ids), logprobs=(*group.logprobs[:-1], ()),
                     rewards=(*group.rewards[:-1], reward), replayed=not demonstrated, demonstrated=demonstrated,

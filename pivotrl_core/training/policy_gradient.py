@@ -3,8 +3,9 @@
 Groups of whole episodes (the end-to-end baseline) go through the same loop. The mathematics is in `grpo/`; this file
 decides which samples train, in which rows, and what is recorded. Source: PivotRL, arXiv 2603.21383.
 
-Invariants: samples derive from (seed, step, candidate, index), so a resumed run draws what the uninterrupted one would;
-groups are known by their place in the batch, never by comparing prompts; ids that were sampled are the ids trained on.
+Invariants: samples derive from (seed, step, place in the batch, index), so a resumed run draws what the uninterrupted
+one would; groups are known by their place in the batch, never by comparing prompts; ids that were sampled are the ids
+trained on.
 Bookkeeping (rewards, advantages, weights) stays on the CPU; each row goes to the model's device.
 """
 
@@ -36,6 +37,7 @@ from pivotrl_core.training.lead import Lead
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.rounds import Rounds
+from pivotrl_core.verifiers.rewards import DEFAULT_RULE, RewardRule
 
 IDLE_LIMIT = 10  # steps in a row without one group that teaches anything
 
@@ -58,6 +60,11 @@ class GroupSource(Protocol):
     @property
     def count(self) -> TokenCount:
         """Tokens sampled so far by this object."""
+        ...
+
+    @property
+    def rule(self) -> RewardRule:
+        """What full reward is, and what is none."""
         ...
 
 
@@ -133,7 +140,8 @@ def train_policy_gradient(
     source.resume(progress.source)
     while progress.step < config.steps and (rounds is None or rounds.go_on(progress)):
         before = replace(source.count)
-        metrics = train_step(policy, optimiser, source.groups(progress.step), config, row_tokens, progress)
+        groups = source.groups(progress.step)
+        metrics = train_step(policy, optimiser, groups, config, row_tokens, progress, source.rule)
         progress.add_cost(source.count.since(before))
         on_step(progress, metrics if rounds is None else metrics | rounds.metrics(progress))
         progress.source = source.state()
@@ -154,6 +162,7 @@ def train_step(
     config: PolicyGradient,
     row_tokens: int,
     progress: Progress,
+    rule: RewardRule = DEFAULT_RULE,
 ) -> dict[str, float]:
     """One batch of groups: advantages, `updates_per_step` clipped updates, metrics."""
     rewards_BG = torch.tensor([group.rewards for group in groups], dtype=torch.float64)
@@ -167,9 +176,9 @@ def train_step(
     own_BG = rewards_BG.clone()
     replayed_B = torch.tensor([group.replayed for group in groups])
     demonstrated_B = torch.tensor([group.demonstrated for group in groups])
-    own_BG[replayed_B | demonstrated_B, -1] = 0.0  # only a group without any reward is given one
+    own_BG[replayed_B | demonstrated_B, -1] = rule.failure  # only a group without any reward is given one
     given = {"replayed": int(replayed_B.sum()), "demonstrated": int(demonstrated_B.sum())}
-    metrics = group_metrics(own_BG, advantages_BG, lengths_BG, **given)
+    metrics = group_metrics(own_BG, advantages_BG, lengths_BG, **given, full_reward=rule.success)
     teaches_B = ~zero_variance_B(rewards_BG)
     if bool(teaches_B.any()):
         progress.counters["idle_steps"] = 0
@@ -274,7 +283,7 @@ def _accumulate(
     regularised = _is_regularised(config)
     counted_B = torch.ones_like(teaches_B) if regularised else teaches_B
     weights_BG = sequence_weights(
-        lengths_N, group_N, config.loss, config.max_tokens, counted_B.repeat_interleave(size)
+        lengths_N, group_N, config.loss, config.longest, counted_B.repeat_interleave(size)
     ).view(-1, size)
     totals = _Totals()
     members = [

@@ -43,8 +43,8 @@ def save_model(
     if untied:
         config["tie_word_embeddings"] = False
     write_json(folder / "config.json", config)
-    for file in folder.iterdir():
-        file.chmod(0o644)
+    for file in folder.rglob("*"):
+        file.chmod(0o755 if file.is_dir() else 0o644)
 
 
 def _with_own_head(model: Any) -> dict[str, Tensor]:

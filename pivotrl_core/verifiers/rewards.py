@@ -41,3 +41,7 @@ class RewardRule:
         if components.get("parsed") is False:
             return self.malformed
         return self.failure + decision.credit * (self.success - self.failure) if self.partial else self.failure
+
+
+DEFAULT_RULE = RewardRule()
+"""1 for success, 0 for all else."""

@@ -194,3 +194,14 @@ def test_marks_of_thinking_and_calling_may_be_special_tokens() -> None:
     assert one.parse(one.action_ids(CALL), TOOLS).tool_calls
     thought = one.parse((*one.encode("<think>\nhm\n</think>\n\nGood-bye."), one.eos_id), TOOLS)
     assert (thought.error, thought.content) == ("", "Good-bye.")
+
+
+def test_of_several_templates_the_one_for_tools_decides_whether_the_model_lists_them_itself() -> None:
+    tokenizer = tiny_tokenizer(CHATML)
+    tokenizer.chat_template = {"default": CHATML, "tool_use": CHATML_TOOLS}
+    several, alone = ChatRenderer(tokenizer, "hermes"), renderer("hermes-native")
+    state = (SYSTEM, Message(Role.USER, "Where is A17?"))
+    assert several.native_tools
+    assert several.state_ids(state, TOOLS) == alone.state_ids(state, TOOLS)
+    tokenizer.chat_template = {"default": CHATML}
+    assert not ChatRenderer(tokenizer, "hermes").native_tools

@@ -121,6 +121,31 @@ def test_a_model_without_safetensors_says_so(tiny_llama: Path, tmp_path: Path) -
         load_policy(tmp_path, tmp_path, COMPUTE)
 
 
+def test_a_damaged_model_is_named_with_a_remedy(tiny_llama: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_llama, tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    weights.write_bytes(b"?" * 64)
+    with pytest.raises(ConfigError, match=r"model: not a causal language model .*bring its files anew"):
+        load_policy(tmp_path / "model", tmp_path / "model", COMPUTE)
+
+
+def test_turns_longer_than_the_model_s_context_stop_before_anything_trains(tiny_llama: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_llama, tmp_path / "model")
+    made = read_json(tmp_path / "model/config.json")
+    write_json(tmp_path / "model/config.json", made | {"max_position_embeddings": 999})
+    pull_toys(tmp_path, toy_trajectories(20))
+    config = parse_config({
+        "model": {"kind": "folder", "path": str(tmp_path / "model")},
+        "source": {"kind": "embedded", "trajectories": 1, "warmup_trajectories": 1},
+        "data": {"max_state_tokens": 936, "max_action_tokens": 64},
+        "arms": {"base": {}},
+    })  # fmt: skip
+    context = StageContext(config, tmp_path, tmp_path / "scratch", tmp_path / "store", tmp_path / "cache", tmp_path)
+    for stage in (run_warmup, run_candidates):
+        with pytest.raises(ConfigError, match=r"max_action_tokens is 1000, and the model's context has 999 tokens"):
+            stage(context)
+
+
 def test_before_a_pull_and_for_another_model_the_configured_revision_counts(hub: Hub, tmp_path: Path) -> None:
     source_model(context_of(tmp_path))
     write_json(tmp_path / "data/pulled/model.json", {"kind": "hub", "repo": "owner/other", "revision": SECOND})

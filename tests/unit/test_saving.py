@@ -212,3 +212,12 @@ def test_the_output_head_is_written_under_whatever_name_its_family_has(tmp_path:
     loaded = load_policy(tmp_path, tmp_path, COMPUTE).model
     assert loaded.output_projection.weight.data_ptr() != loaded.biogpt.embed_tokens.weight.data_ptr()
     assert torch.equal(logits(loaded), logits(model.eval()))
+
+
+def test_all_templates_of_a_tokenizer_can_be_read_by_others(tiny_llama: Path, tmp_path: Path) -> None:
+    policy = load_policy(tiny_llama, tiny_llama, COMPUTE)
+    policy.tokenizer.chat_template = {"default": "{{ messages }}", "tool_use": "{{ tools }}"}
+    save_model(policy.model, policy.tokenizer, tmp_path)
+    folder = tmp_path / "additional_chat_templates"
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o644}

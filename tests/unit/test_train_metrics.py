@@ -31,6 +31,12 @@ def test_group_metrics_are_their_formulas() -> None:
     )
 
 
+def test_a_group_is_mixed_by_what_full_reward_is() -> None:
+    rewards = torch.tensor([[0.9, 0.1], [0.1, 0.1]])
+    metrics = group_metrics(rewards, torch.zeros(2, 2), torch.ones(2, 2, dtype=torch.long), full_reward=0.9)
+    assert metrics["train/mixed_share"] == 0.5
+
+
 def test_ratio_and_token_metrics_are_shares_and_means() -> None:
     metrics = ratio_metrics(RatioRecord(4.0, 5.0, 2.0, 1.0, 2.0, 1.0)) | token_metrics(6.0, 1.0, 4.0)
     assert metrics == {
