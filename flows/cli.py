@@ -233,7 +233,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 @app.command()
 def gc() -> None:
-    """Remove cached results that neither the checkout nor a recorded run names. Example: pivotrl gc."""
+    """Remove what neither the checkout nor a record names, checkpoints of cut-off stages too. Example: pivotrl gc."""
     from flows.launch import collect
 
     _print(collect())

@@ -55,8 +55,9 @@ def carry_out_nightly(
     plan = Plan(keep_going=True, prepare=_start_from(kept))
     seed = kept if (kept / "dvc.lock").is_file() else root
     return carry_out(
-        "nightly", request, run_id, str(root), plan, pull, tracked, seed, private=True, finish=_keep_for_next(kept)
-    )
+        "nightly", request, run_id, str(root), plan, pull, tracked, seed, private=True,
+        finish=None if request.quick else _keep_for_next(kept),
+    )  # fmt: skip
 
 
 def _start_from(kept: Path) -> Callable[[Session], None]:

@@ -26,7 +26,7 @@ from pivotrl_core.pivots.profiling import (
 )
 from pivotrl_core.pivots.rescoring import Parse, rescore
 from pivotrl_core.pivots.tables import records
-from pivotrl_core.stages.context import BASE, Places, pulled_workspaces
+from pivotrl_core.stages.context import BASE, PULLED, Places, pulled_workspaces
 from pivotrl_core.stages.verification import grading_id, verifier_here
 from pivotrl_core.types import Action, Candidate, Tool
 from tasks.settings import find_state, main_checkout
@@ -88,12 +88,12 @@ def reverify_text(checkout: Path, run: str, rule: str, settings: Sequence[str], 
 
 
 def _place(checkout: Path, run: str, scratch: Path) -> Path:
-    """A folder with the run's params.yaml, profiles and base policy."""
+    """A folder with the run's params.yaml, profiles, base policy, and the workspaces that its rows name."""
     if (Path(run) / PROFILES).is_dir():
         return Path(run).resolve()
     from tasks.records import find_record
     from tasks.settings import dvc_cache
-    from tasks.stored import link_output
+    from tasks.stored import copy_output, link_output
 
     record = find_record(checkout, run)
     outs = {path: md5 for stage in record.lock().values() for path, md5 in stage.outs.items()}
@@ -101,6 +101,8 @@ def _place(checkout: Path, run: str, scratch: Path) -> Path:
     for path, md5 in outs.items():
         if path.startswith(f"{PROFILES}/") or path == str(BASE):
             link_output(dvc_cache(checkout), md5, scratch / path)
+        elif path == str(PULLED):
+            copy_output(dvc_cache(checkout), md5, scratch / path, "workspaces")
     return scratch
 
 

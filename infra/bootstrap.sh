@@ -11,8 +11,9 @@ export PIVOTRL_CHECKOUT=${PIVOTRL_CHECKOUT:-$checkout}
 export DO_NOT_TRACK=1 PREFECT_SERVER_ANALYTICS_ENABLED=false
 cd "$checkout"
 
+# The checkout's own environment, where it runs here: mounted in a container, it names an interpreter of the host.
 prefect=prefect
-if [ -x .venv/bin/prefect ]; then prefect=.venv/bin/prefect; fi
+if .venv/bin/prefect --version > /dev/null 2>&1; then prefect=.venv/bin/prefect; fi
 
 if ! "$prefect" --no-prompt work-pool inspect pivotrl > /dev/null 2>&1; then
     # Two bootstraps may race for it: whoever comes second finds it there.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from pivotrl_core.errors import DataError
@@ -19,12 +21,26 @@ def link_output(cache: Path, md5: str, out: Path) -> None:
     Raises:
         DataError: the cache lacks some of it, or it names files outside of itself.
     """
-    for entry in json.loads(_cached(cache, md5).read_text(encoding="utf-8")):
-        link = out / entry["relpath"]
-        if ".." in link.parts or not link.is_relative_to(out):  # a record may come from elsewhere
-            raise DataError(f"{entry['relpath']}: the record names a file outside of its folder; do not trust it")
+    for link, file_md5 in _entries(cache, md5, out):
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(_cached(cache, entry["md5"]))
+        link.symlink_to(_cached(cache, file_md5))
+
+
+def copy_output(cache: Path, md5: str, out: Path, below: str) -> None:
+    """The same with copies, for readers that do not follow links: of its folder `below` alone, which may be missing."""
+    for file, file_md5 in _entries(cache, md5, out):
+        if file.is_relative_to(out / below):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(_cached(cache, file_md5), file)
+
+
+def _entries(cache: Path, md5: str, out: Path) -> Iterator[tuple[Path, str]]:
+    """Each file's place below `out`, and its hash."""
+    for entry in json.loads(_cached(cache, md5).read_text(encoding="utf-8")):
+        place = out / entry["relpath"]
+        if ".." in place.parts or not place.is_relative_to(out):  # a record may come from elsewhere
+            raise DataError(f"{entry['relpath']}: the record names a file outside of its folder; do not trust it")
+        yield place, entry["md5"]
 
 
 def _cached(cache: Path, md5: str) -> Path:

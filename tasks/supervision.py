@@ -76,8 +76,8 @@ def describe_exit(code: int) -> str:
         EXIT_CONFIG: "its configuration is wrong (exit 78), a retry changes nothing",
         EXIT_TEMPORARY: "a failure that may pass (exit 75)",
         TIMED_OUT: f"it passed its deadline and was ended; raise {STAGE_HOURS} (24 where not set), or make it smaller",
-        DISK_FULL: f"the disk is full (under {LEAST_FREE >> 20} MiB free) and it was ended; make room (`pivotrl gc` "
-        "removes what no recorded run needs) and run again: what had finished is kept",
+        DISK_FULL: f"the disk is full (under {LEAST_FREE >> 20} MiB free) and it was ended; make room and run "
+        "again: what had finished is kept (`pivotrl gc` makes room too, and forgets what an unfinished run had done)",
         127: "its program was not found",
         _KILLED: "it was killed (SIGKILL); where nobody did that, the machine ran out of memory",
         143: "it was terminated (SIGTERM)",

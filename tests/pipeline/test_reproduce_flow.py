@@ -19,6 +19,9 @@ from .test_run_flow import _flow
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
+REQUEST = Request()
+
+
 @pytest.fixture
 def recorded(checkout: Path) -> Path:
     """A checkout with the recorded run `run-1`, made with uncommitted code."""
@@ -70,7 +73,14 @@ def test_a_nightly_that_trained_from_the_last_good_model_is_reproduced_from_a_fr
     assert list((clone / ".state" / "worktrees").iterdir()) == []
 
 
-def _night(checkout: Path, run_id: str, **files: str) -> Any:
+def test_a_quick_night_leaves_nothing_that_real_ones_would_go_on_from(checkout: Path) -> None:
+    assert _night(checkout, "night-1", Request(quick=True), a="one").executed == 5
+    assert not (checkout / ".state" / "nightly").exists()
+    _night(checkout, "night-2", a="one")
+    assert (checkout / ".state" / "nightly" / LOCK_NAME).exists()
+
+
+def _night(checkout: Path, run_id: str, request: Request = REQUEST, **files: str) -> Any:
     from prefect import flow
 
     from flows.nightly import carry_out_nightly
@@ -78,7 +88,7 @@ def _night(checkout: Path, run_id: str, **files: str) -> Any:
     @flow(name="nightly", persist_result=False, validate_parameters=False)
     def body() -> Any:
         return carry_out_nightly(
-            checkout, Request(), run_id, pull=lambda session: pull_text(session.root, **files), tracked=False
+            checkout, request, run_id, pull=lambda session: pull_text(session.root, **files), tracked=False
         )
 
     return body()

@@ -17,13 +17,13 @@ from pivotrl_core.config.loading import load_config
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import load_tokenizer
 from pivotrl_core.errors import ConfigError, DataError
-from pivotrl_core.files import write_json
+from pivotrl_core.files import read_json, write_json
 from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
 from pivotrl_core.pivots.profiling import Rollout, read_rollouts, write_rollouts
 from pivotrl_core.stages.context import Places
 from pivotrl_core.stages.verification import configured_verifier, grading_id
 from pivotrl_core.types import Candidate, Message, Role, Tool, ToolCall
-from tasks.stored import link_output
+from tasks.stored import copy_output, link_output
 
 NOTE = "please cancel my order because it came too late"
 NEAR = NOTE.replace("came", "was")  # the same words that matter: similarity at least 0.9
@@ -127,11 +127,17 @@ def cached(cache: Path, content: bytes, suffix: str = "") -> str:
 
 
 def test_a_recorded_run_is_read_from_git_and_the_cache(run: Path) -> None:
+    write_json(run / "data/pulled/workspaces/shop/prices.json", {"tea": 3})
+    write_json(run / "data/pulled/manifest.json", {})
     outs = []
-    for name in ("data/profiles/base", "models/base"):
+    for name in ("data/profiles/base", "models/base", "data/pulled"):
         files = [
-            {"md5": cached(run / ".dvc/cache", path.read_bytes()), "relpath": path.name}
-            for path in (run / name).iterdir()
+            {
+                "md5": cached(run / ".dvc/cache", path.read_bytes()),
+                "relpath": path.relative_to(run / name).as_posix(),
+            }
+            for path in (run / name).rglob("*")
+            if path.is_file()
         ]
         listing = cached(run / ".dvc/cache", json.dumps(files).encode(), ".dir")
         outs.append({"path": name, "md5": listing})
@@ -145,7 +151,11 @@ def test_a_recorded_run_is_read_from_git_and_the_cache(run: Path) -> None:
     (found,) = json.loads(reverify_text(run, "night", "exact", [], run.parent / "out", as_json=True))
     assert (found["profile"], found["graded_again"], found["mean_reward_after"]) == ("base", 4, 0.25)
     text = reverify_text(run, "night", "", ["verifier.text_threshold=0.999"], run.parent / "out", as_json=False)
-    assert "base: 4 rollouts, 0 graded again, 1 rewards changed" in text
+    assert "base: 4 rollouts, 4 graded again, 1 rewards changed" in text
+    # All of them, as the profile was graded where no workspace was.
+    copy_output(run / ".dvc/cache", outs[-1]["md5"], run.parent / "copy", "workspaces")
+    (copied,) = (path for path in (run.parent / "copy").rglob("*") if path.is_file())
+    assert (copied.name, copied.is_symlink(), read_json(copied)) == ("prices.json", False, {"tea": 3})
 
 
 def test_a_record_that_is_not_whole_or_not_to_be_trusted_is_refused(tmp_path: Path) -> None:
