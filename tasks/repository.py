@@ -28,6 +28,8 @@ _HOLDS_KEYS = re.compile(
     | \.(pem|key|p12|pfx|jks|kdbx)$""",
     re.IGNORECASE | re.VERBOSE,
 )
+_HOLDS_DATA = re.compile(r"\.(jsonl|traj|parquet|csv)(\.gz|\.zst)?$|\.json\.(gz|zst)$", re.IGNORECASE)
+"""A pull records data by hash; records are pushed and shown, and trajectories may be private."""
 _AUTHOR = {"GIT_AUTHOR_NAME": "pivotrl", "GIT_AUTHOR_EMAIL": "pivotrl@localhost",
            "GIT_COMMITTER_NAME": "pivotrl", "GIT_COMMITTER_EMAIL": "pivotrl@localhost"}  # fmt: skip
 
@@ -100,7 +102,7 @@ class Repository:
             return self.git("diff-index", "--cached", "--binary", "HEAD", "--", ".", *kept, environment=environment)
 
     def left_out(self) -> list[str]:
-        """Untracked files that `changes` leaves out: above 10 MiB, or named as files are that hold keys."""
+        """Untracked files that `changes` leaves out: above 10 MiB, or named as files are that hold keys or data."""
         with self._temporary_index() as environment:
             self.git("read-tree", "HEAD", environment=environment)
             return [name for name in self._untracked(environment) if not self._is_taken(name)]
@@ -117,7 +119,7 @@ class Repository:
     def _is_taken(self, name: str) -> bool:
         path = self.root / name
         small = path.is_symlink() or path.stat().st_size <= _LARGEST_UNTRACKED
-        return small and (path.suffix == ".py" or not _HOLDS_KEYS.search(name))
+        return small and (path.suffix == ".py" or not (_HOLDS_KEYS.search(name) or _HOLDS_DATA.search(name)))
 
     @contextmanager
     def _temporary_index(self) -> Iterator[dict[str, str]]:

@@ -77,6 +77,8 @@ def test_large_files_and_files_that_hold_keys_are_not_recorded_but_named(checkou
         "credentials.json",
         "aws-keys.sh",
         "deploy/server.pem",
+        "my.jsonl",
+        "trajectories/a.json.gz",
         "api_key.txt",
         ".env.local.txt",
         "hf_token",
@@ -91,6 +93,7 @@ def test_large_files_and_files_that_hold_keys_are_not_recorded_but_named(checkou
     snapshot = take_snapshot(checkout)
     assert b"hunter2" not in snapshot.diff
     left = {".env.local.txt", "api_key.txt", "aws-keys.sh", "credentials.json", "deploy/server.pem", "weights.bin"}
+    left |= {"my.jsonl", "trajectories/a.json.gz"}
     left |= {"hf_token", "secrets/a.yaml"}
     assert set(snapshot.left_out) == left
     for name in ("tokens.py", "tokenizer.json", "monkey.txt", "secretary/notes.md"):
