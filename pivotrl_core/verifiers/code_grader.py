@@ -192,14 +192,21 @@ def _leaves_the_same(given: Json, right: Called, found: Called) -> bool:
 
 
 def _equal(right: Json, given: Json) -> bool:
-    """Texts but for white space that ends lines, numbers and lists of them to a relative 1e-5, the rest exactly."""
+    """Texts but for white space that ends lines, fractions to a relative 1e-5, lists and objects by their parts.
+
+    Two whole numbers must be one: 250001 is within 1e-5 of 250000.
+    """
     if isinstance(right, str) and isinstance(given, str):
         return [line.rstrip() for line in right.rstrip().splitlines()] == [
             line.rstrip() for line in given.rstrip().splitlines()
         ]
     if isinstance(right, list) and isinstance(given, list):
         return len(right) == len(given) and all(_equal(one, other) for one, other in zip(right, given, strict=True))
-    return given is not NO_RESULT and isinstance(right, bool) == isinstance(given, bool) and close(given, right)
+    if isinstance(right, dict) and isinstance(given, dict):
+        return right.keys() == given.keys() and all(_equal(value, given[key]) for key, value in right.items())
+    if given is NO_RESULT or isinstance(right, bool) != isinstance(given, bool):
+        return False
+    return close(given, right) if isinstance(right, float) or isinstance(given, float) else bool(given == right)
 
 
 def _code(turn: Action | Message) -> str:

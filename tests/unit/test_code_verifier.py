@@ -106,6 +106,11 @@ def test_resources_are_named(code: str, names: set[str]) -> None:
     assert resources(tree) == names
 
 
+@pytest.mark.parametrize("code", ["x = 0x" + "f" * 5000, "x: " + " | ".join(["str"] * 1500) + " = 1"])
+def test_a_program_that_cannot_be_written_again_gets_a_verdict(code: str) -> None:
+    assert verdict(code, candidate(None)) == (0.0, "untested")
+
+
 def test_a_resource_is_forbidden_where_the_expert_does_without_it() -> None:
     assert verdict("import subprocess\ndef largest(xs, k): return []") == (0.0, "forbidden_resource")
     assert verdict("x: int = 'a'") == (0.0, "types_differ")
@@ -185,6 +190,22 @@ def test_what_a_call_leaves_of_its_arguments_counts(expert: str, code: str, reas
     outputs = [None] * 3 if "xs): xs.sort()" in expert else [sorted(values) for (values,) in inputs]
     at = candidate({"function": "f", "inputs": inputs, "outputs": outputs}, expert)
     assert verdict(code, at) == (float(reason == "accepted"), reason)
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("expert", "code", "accepted"), [
+    ("def f(n): return n + 1", "def f(n): return n", False),
+    ("def f(n): return {'next': [n + 1]}", "def f(n): return {'next': [n]}", False),
+    ("def f(n): return {'large': n > 9}", "def f(n): return {'large': int(n > 9)}", False),
+    ("def f(n): return {'third': n / 3}", "def f(n): return {'third': n / 3 + 1e-9}", True),
+    ("def f(n): return n * 1.0", "def f(n): return n", True),
+])  # fmt: skip
+def test_only_fractions_are_compared_with_a_tolerance(expert: str, code: str, accepted: bool) -> None:
+    namespace: dict[str, Any] = {}
+    exec(expert, namespace)
+    numbers = [100_000, 250_000, 1_000_000]
+    tests = {"function": "f", "inputs": [[n] for n in numbers], "outputs": [namespace["f"](n) for n in numbers]}
+    assert (verdict(code, candidate(tests, expert))[0] == 1.0) == accepted
 
 
 ATTACKS = {
