@@ -21,7 +21,7 @@ from pivotrl_core.types import Action, Candidate, Json, Message, content_id
 from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.code_cases import varied_inputs
 from pivotrl_core.verifiers.code_execution import NO_RESULT, Called, close, run_calls, run_program
-from pivotrl_core.verifiers.code_static import parse, resources, same_tree, wrong_types
+from pivotrl_core.verifiers.code_static import is_blank, parse, resources, same_tree, wrong_types
 from pivotrl_core.verifiers.code_tests import CodeTests, boundary_inputs, read_tests
 from pivotrl_core.verifiers.protocol import Decision, printable
 from pivotrl_core.verifiers.row_fields import row_field
@@ -34,7 +34,7 @@ _CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
 ))  # fmt: skip
 """What verdicts come out of."""
 _FENCE = re.compile(r"^```(?:python3?|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
-_ARGUMENTS = ("code", "source", "program", "content")
+_ARGUMENTS = ("code", "source", "program", "content", "script")
 
 
 class CodeReason(StrEnum):
@@ -118,6 +118,8 @@ class CodeGrader:
             return {"parsed": False, "executed": False, "error": printable(tree)}
         expected_code = _code(candidate.expert)
         expected = parse(expected_code)
+        if not isinstance(expected, str) and is_blank(expected):
+            expected = "the expert's turn holds no program"
         try:
             tests = read_tests(row_field(candidate, "tests"))
         except ValueError as error:
@@ -210,10 +212,12 @@ def _equal(right: Json, given: Json) -> bool:
 
 
 def _code(turn: Action | Message) -> str:
-    """The program of a turn: an argument of its only call, its last block of Python, or all of its text."""
+    """The program of a turn: an argument of its only call (by name, or the only one), its last block, or its text."""
     if len(turn.tool_calls) == 1:
         value = decode_arguments(turn.tool_calls[0].arguments).value
-        return next((value[name] for name in _ARGUMENTS if isinstance(value.get(name), str)), "")
+        texts = [one for one in value.values() if isinstance(one, str)]
+        alone = texts[0] if len(texts) == len(value) == 1 else ""
+        return next((value[name] for name in _ARGUMENTS if isinstance(value.get(name), str)), alone)
     text = (turn.text or turn.content) if isinstance(turn, Action) else turn.content
     answer = text.rpartition("</think>")[2]
     blocks = _FENCE.findall(answer)

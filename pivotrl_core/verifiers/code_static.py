@@ -39,6 +39,11 @@ def parse(code: str) -> ast.Module | str:
         return f"{type(error).__name__}: {error}"
 
 
+def is_blank(tree: ast.Module) -> bool:
+    """Whether a program holds nothing but comments and a docstring: any other such program is the same tree."""
+    return not tree.body[1:] if ast.get_docstring(tree) is not None else not tree.body
+
+
 def same_tree(first: ast.Module, second: ast.Module) -> bool:
     """Whether two programs are one but for white space, comments, quotes and docstrings."""
     try:

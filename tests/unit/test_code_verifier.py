@@ -71,6 +71,13 @@ def test_what_is_no_program_is_malformed(code: str) -> None:
     assert verdict(code) == (0.0, "malformed")
 
 
+@pytest.mark.parametrize("call", ['{"path": "a", "mode": "x"}', '{"code": "# none"}', '{"code": "\'only said\'"}'])
+def test_an_expert_without_a_program_is_unreadable_and_no_comment_equals_it(call: str) -> None:
+    expert = Message(Role.ASSISTANT, tool_calls=(ToolCall("run", call),))
+    at = Candidate((), (), expert, "t", 0, "code", metadata={"nemo_row": {"tests": TESTS}})
+    assert verdict("# hi", at) == (0.0, "expected_unreadable")
+
+
 def test_a_call_carries_its_code_as_an_argument() -> None:
     def graded(arguments: str) -> str:
         return GradedVerifier(CodeGrader()).verify(
@@ -78,7 +85,8 @@ def test_a_call_carries_its_code_as_an_argument() -> None:
         ).reason  # fmt: skip
 
     assert graded('{"code": "x = 1"}') == "untested"
-    assert graded('{"path": "x"}') == graded("{") == "malformed"
+    assert graded('{"script": "x = 1", "timeout": 3}') == graded('{"body": "x = 1"}') == "untested"
+    assert graded('{"path": "x", "mode": "y"}') == graded("{") == "malformed"
 
 
 @pytest.mark.parametrize(("code", "count"), [
