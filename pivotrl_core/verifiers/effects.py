@@ -11,6 +11,7 @@ something was shown or changed.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -22,7 +23,7 @@ from pathlib import PurePosixPath
 from pivotrl_core.types import Json, canonical_json
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.sandbox import Limits, SandboxResult, Stop
-from pivotrl_core.verifiers.volatile import RunTime, without_volatile
+from pivotrl_core.verifiers.volatile import RunTime, without_durations, without_volatile
 from pivotrl_core.verifiers.workspace import Node, NodeKind, Tree, Workspace
 
 MAX_SCRIPT_BYTES = 100_000
@@ -120,7 +121,7 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     result = sandbox.run_in_workspace(command, workspace, limits)
     run_time = RunTime(start, clock())
     before, output, after = _split(result.stdout)
-    output = _HERE.sub("", without_volatile(output, run_time)).rstrip()
+    output = _HERE.sub("", _said(output, script, workspace, run_time)).rstrip()
     tree = _whole(result)
     changes = _changes(workspace.tree, tree, run_time)
     cut = "" if result.stop in (Stop.EXITED, Stop.SIGNAL) else str(result.stop)
@@ -139,6 +140,17 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
         cut=cut,
         telling=not cut and found and happened and _processes(after) <= _processes(before),
     )
+
+
+def _said(output: str, script: str, workspace: Workspace, run_time: RunTime) -> str:
+    """What was printed without what is volatile."""
+
+    def stands(duration: str) -> bool:
+        form = re.compile(rb"(?<![\d.])" + re.escape(duration.encode()))
+        places = (script.encode("utf-8", "surrogatepass"), *(node.content for node in workspace.tree.nodes.values()))
+        return any(form.search(place) for place in places)
+
+    return without_volatile(without_durations(output, run_time, functools.cache(stands)), run_time)
 
 
 def _whole(result: SandboxResult) -> Tree:
@@ -183,7 +195,7 @@ def tree_after(
     changed = frozenset(path for path in paths if _counts(path) and _other(before.get(path), after.get(path)))
     nodes = {path: node for path, node in after.items() if _counts(path) or path in before}
     outside = _changes(Tree({}), Tree(result.outside.nodes if result.outside else {}), run_time)
-    return Left(nodes, changed, without_volatile(result.stdout, run_time).strip(), _digest(outside))
+    return Left(nodes, changed, _said(result.stdout, script, workspace, run_time).strip(), _digest(outside))
 
 
 def _new_variables(before: str, after: str) -> tuple[str, dict[str, str]]:
