@@ -17,7 +17,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
 from pivotrl_core.types import Json, canonical_json
@@ -55,6 +55,7 @@ _OF_THE_SHELL = re.compile(
 )
 """Names of variables that change what the shell itself does; they count as part of it."""
 _MAX_VARIABLES = 50
+_ROOM_FILES, _ROOM_BYTES = 1_000, 8 * 2**20
 _HERE = re.compile(r"(?<![\w./~*?-])(?:\./+|/box/)(?=[\w.])")
 
 
@@ -118,7 +119,7 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     argument = script.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
     start = clock()
     command = ["/bin/bash", "--norc", "--noprofile", "-c", _RUNNER, "bash", _SEPARATOR, argument]
-    result = sandbox.run_in_workspace(command, workspace, limits)
+    result = sandbox.run_in_workspace(command, workspace, _with_room(limits, workspace))
     run_time = RunTime(start, clock())
     before, output, after = _split(result.stdout)
     output = _HERE.sub("", _said(output, script, workspace, run_time)).rstrip()
@@ -140,6 +141,14 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
         cut=cut,
         telling=not cut and found and happened and _processes(after) <= _processes(before),
     )
+
+
+def _with_room(limits: Limits, workspace: Workspace) -> Limits:
+    """Limits under which what the workspace itself holds can be read back, with some more beside it."""
+    nodes = workspace.tree.nodes
+    size = sum(len(node.content) for node in nodes.values())
+    files, read = max(limits.result_files, len(nodes) + _ROOM_FILES), max(limits.result_bytes, size + _ROOM_BYTES)
+    return replace(limits, result_files=files, result_bytes=read)
 
 
 def _said(output: str, script: str, workspace: Workspace, run_time: RunTime) -> str:
@@ -185,7 +194,7 @@ def tree_after(
     argument = script.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
     start = clock()
     command = ["/bin/bash", "--norc", "--noprofile", "-c", 'exec 2>&1; eval "$1"', "bash", argument]
-    result = sandbox.run_in_workspace(command, workspace, limits)
+    result = sandbox.run_in_workspace(command, workspace, _with_room(limits, workspace))
     whole = _whole(result)
     if result.stop is not Stop.EXITED or result.exit_status != 0 or result.tree is None or not whole.complete:
         return None

@@ -216,6 +216,20 @@ def test_only_fractions_are_compared_with_a_tolerance(expert: str, code: str, ac
     assert (verdict(code, candidate(tests, expert))[0] == 1.0) == accepted
 
 
+@needs_sandbox
+def test_long_results_have_room_and_an_expert_that_is_cut_is_named() -> None:
+    texts = ["x" * 50_000, "y" * 60_000]
+    called = {"function": "f", "inputs": [[text] for text in texts], "outputs": texts}
+    assert verdict("def f(s): return s[:]", candidate(called, "def f(s): return s")) == (1.0, "accepted")
+    typed = {"inputs": ["9000\n"], "outputs": ["x\n" * 9_000]}
+    at = candidate(typed, "print('x\\n' * int(input()))")
+    assert verdict("for _ in range(int(input())): print('x')", at) == (1.0, "accepted")
+    limits = sandbox.Limits(wall_seconds=0.5)
+    slow = candidate({"function": "f", "inputs": [[1]], "outputs": [1]}, "def f(n):\n    while True: pass")
+    found = CodeGrader(CodeSettings(limits=limits)).grade(slow, Action("def f(n): return n"))
+    assert found["expert_cut"] == "time limit"
+
+
 ATTACKS = {
     "fork bomb": "import os\nwhile True:\n    try: getattr(os, 'fo' + 'rk')()\n    except OSError: pass",
     "memory": "x = []\nwhile True: x.append(bytearray(10**7))",

@@ -177,6 +177,13 @@ def test_commands_are_compared_by_what_they_do(rows: Path, expert: str, answer: 
 
 
 @needs_sandbox
+def test_what_a_workspace_holds_can_be_read_back_whatever_the_limits_are(rows: Path) -> None:
+    grader = TerminalGrader(TerminalSettings(limits=sandbox.Limits(result_bytes=4, result_files=1)), rows)
+    found = GradedVerifier(grader).verify(candidate("cat a.txt", "bash", "ws"), Action("head a.txt"))
+    assert found.reason == "same_effect"
+
+
+@needs_sandbox
 def test_equal_commands_and_keys_that_are_no_script_are_not_executed(rows: Path) -> None:
     grader = TerminalGrader(workspaces=rows)
     for expert, answer, reason in (
