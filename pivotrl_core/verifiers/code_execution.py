@@ -17,6 +17,8 @@ from pivotrl_core.verifiers import sandbox
 
 _DRIVER = Path(__file__).with_name("sandbox_driver.py")
 _SECONDS_PER_TEST = 4
+PROGRAM_BYTES = 4096
+"""Of what a program prints, so much is read where nothing else is said."""
 # Memory holds per process: 8 times 256 MiB is the most that one item can take.
 _LIMITS = sandbox.Limits(wall_seconds=15.0, cpu_seconds=5, memory_bytes=256 * 2**20, processes=8)
 
@@ -40,10 +42,11 @@ class Called(NamedTuple):
 
 def run_calls(
     code: str, function: str, arguments: Sequence[Sequence[Json]], limits: sandbox.Limits = _LIMITS
-) -> list[Called]:
-    """As `run_function`, with what each call leaves of its arguments."""
+) -> tuple[list[Called], str]:
+    """As `run_function`, with what each call leaves of its arguments, and the limit that ended the run, or empty."""
     job = {"kind": "function", "function": function, "inputs": [list(row) for row in arguments]}
-    return [Called(*(one if len(one) == 2 else (NO_RESULT, NO_RESULT))) for one in _run(code, job, limits)]
+    found, cut = _run(code, job, limits)
+    return [Called(*(one if len(one) == 2 else (NO_RESULT, NO_RESULT))) for one in found], cut
 
 
 def run_function(
@@ -54,12 +57,15 @@ def run_function(
     Raises:
         SandboxUnavailableError: there is no sandbox on this machine; code is never run without one.
     """
-    return [one.result for one in run_calls(code, function, arguments, limits)]
+    return [one.result for one in run_calls(code, function, arguments, limits)[0]]
 
 
-def run_program(code: str, inputs: Sequence[str], limits: sandbox.Limits = _LIMITS) -> list[Json]:
-    """Run `code` as a program once per input text; results are what it printed (first 4 KiB). Raises as above."""
-    found = _run(code, {"kind": "program", "inputs": list(inputs), "seconds": _SECONDS_PER_TEST}, limits)
+def run_program(
+    code: str, inputs: Sequence[str], limits: sandbox.Limits = _LIMITS, printed_bytes: int = PROGRAM_BYTES
+) -> list[Json]:
+    """Run `code` as a program once per input text; results are what it printed, so far. Raises as above."""
+    job = {"kind": "program", "inputs": list(inputs), "seconds": _SECONDS_PER_TEST, "bytes": printed_bytes}
+    found, _ = _run(code, job, limits)
     return [one[0] if len(one) == 1 else NO_RESULT for one in found]
 
 
@@ -74,20 +80,20 @@ def close(value: Json, expected: Json, relative: float = 1e-5, absolute: float =
         return False
 
 
-def _run(code: str, job: dict[str, Json], limits: sandbox.Limits) -> list[list[Json]]:
-    """What the driver sent for each test; an empty list where it sent nothing."""
+def _run(code: str, job: dict[str, Json], limits: sandbox.Limits) -> tuple[list[list[Json]], str]:
+    """What the driver sent for each test, an empty list where it sent nothing; and the limit that ended it."""
     results: list[list[Json]] = [[] for _ in job["inputs"]]
     files: dict[str, str | bytes] = {
         "driver.py": _DRIVER.read_bytes(),
         "solution.py": code.encode("utf-8", "replace"),
         "job.json": json.dumps(job),
     }
-    output = sandbox.run_python(files, "driver.py", limits).stdout
-    for line in output.splitlines():
+    ended = sandbox.run_python(files, "driver.py", limits)
+    for line in ended.stdout.splitlines():
         row = _result_line(line)
         if row is not None and row[0] < len(results):
             results[row[0]] = row[1]
-    return results
+    return results, "" if ended.stop is sandbox.Stop.EXITED else str(ended.stop)
 
 
 def _result_line(line: str) -> tuple[int, list[Json]] | None:

@@ -9,9 +9,10 @@ without tests cannot accept anything but the expert's own program.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -20,8 +21,8 @@ from pivotrl_core.files import code_digest
 from pivotrl_core.types import Action, Candidate, Json, Message, content_id
 from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.code_cases import varied_inputs
-from pivotrl_core.verifiers.code_execution import NO_RESULT, Called, close, run_calls, run_program
-from pivotrl_core.verifiers.code_static import parse, resources, same_tree, wrong_types
+from pivotrl_core.verifiers.code_execution import NO_RESULT, PROGRAM_BYTES, Called, close, run_calls, run_program
+from pivotrl_core.verifiers.code_static import is_blank, parse, resources, same_tree, wrong_types
 from pivotrl_core.verifiers.code_tests import CodeTests, boundary_inputs, read_tests
 from pivotrl_core.verifiers.protocol import Decision, printable
 from pivotrl_core.verifiers.row_fields import row_field
@@ -34,7 +35,8 @@ _CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
 ))  # fmt: skip
 """What verdicts come out of."""
 _FENCE = re.compile(r"^```(?:python3?|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
-_ARGUMENTS = ("code", "source", "program", "content")
+_SLACK, _MAX_ROOM = 64 * 2**10, 16 * 2**20
+_ARGUMENTS = ("code", "source", "program", "content", "script")
 
 
 class CodeReason(StrEnum):
@@ -118,6 +120,8 @@ class CodeGrader:
             return {"parsed": False, "executed": False, "error": printable(tree)}
         expected_code = _code(candidate.expert)
         expected = parse(expected_code)
+        if not isinstance(expected, str) and is_blank(expected):
+            expected = "the expert's turn holds no program"
         try:
             tests = read_tests(row_field(candidate, "tests"))
         except ValueError as error:
@@ -138,8 +142,8 @@ class CodeGrader:
     def _execute(self, candidate: Candidate, expected: str, actual: str, tests: CodeTests) -> dict[str, Json]:
         edges = boundary_inputs(tests)
         inputs = [*tests.inputs, *edges, *varied_inputs(tests, edges)]
-        right = self._expert_results(candidate, expected, tests, inputs)
-        found = self._results(actual, tests, inputs)
+        right, cut = self._expert_results(candidate, expected, tests, inputs)
+        found, _ = self._results(actual, tests, inputs)
         passed = sum(_equal(one, other.result) for one, other in zip(tests.outputs, found, strict=False))
         own = len(tests.inputs)
         cases = [(one, other) for one, other in zip(right[own:], found[own:], strict=True) if one]
@@ -154,30 +158,44 @@ class CodeGrader:
             "boundary_cases": len(cases),
             "boundary_agreed": sum(_equal(one[0], other.result) for one, other in cases),
             "arguments_changed": any(changed),
+            **({"expert_cut": cut} if cut else {}),
         }
 
     def _expert_results(
         self, candidate: Candidate, code: str, tests: CodeTests, inputs: Sequence[Json]
-    ) -> list[list[Json]]:
-        """[result, arguments] of the expert's code for each input, [] where it has none; found once.
+    ) -> tuple[list[list[Json]], str]:
+        """[result, arguments] of the expert's code for each input, [] where it has none, and what cut it; found once.
 
         A program has no arguments, and no cases but its tests.
         """
         if not tests.function:
-            return [[] for _ in inputs]
+            return [[] for _ in inputs], ""
         key = self.cache and self.cache.key(candidate, None, self.version)
         stored: Json = self.cache.get(key) if self.cache is not None and key else None
         if stored is None:
-            found = self._results(code, tests, inputs)
-            stored = [[] if one.result is NO_RESULT else list(one) for one in found]
+            found, cut = self._results(code, tests, inputs)
+            stored = [[[] if one.result is NO_RESULT else list(one) for one in found], cut]
             if self.cache is not None and key:
                 self.cache.put(key, stored)
-        return list(stored)
+        return stored[0], stored[1]
 
-    def _results(self, code: str, tests: CodeTests, inputs: Sequence[Json]) -> list[Called]:
+    def _results(self, code: str, tests: CodeTests, inputs: Sequence[Json]) -> tuple[list[Called], str]:
+        room, longest = _room(tests, inputs)
+        limits = replace(self.settings.limits, output_bytes=max(self.settings.limits.output_bytes, room))
         if tests.function:
-            return run_calls(code, tests.function, inputs, self.settings.limits)
-        return [Called(one, NO_RESULT) for one in run_program(code, inputs, self.settings.limits)]
+            return run_calls(code, tests.function, inputs, limits)
+        return [Called(one, NO_RESULT) for one in run_program(code, inputs, limits, longest)], ""
+
+
+def _room(tests: CodeTests, inputs: Sequence[Json]) -> tuple[int, int]:
+    """(bytes that all results may have, bytes that one program may print): twice what is right, and slack.
+
+    A call sends its arguments too. Cases beyond the tests have the longest result of those.
+    """
+    right = [len(json.dumps(one)) for one in tests.outputs]
+    given = sum(len(json.dumps(one)) for one in inputs) if tests.function else 0
+    all_right = sum(right) + (len(inputs) - len(right)) * max(right)
+    return min(2 * (given + all_right) + _SLACK, _MAX_ROOM), min(2 * max(right) + PROGRAM_BYTES, _MAX_ROOM)
 
 
 def _leaves_the_same(given: Json, right: Called, found: Called) -> bool:
@@ -192,21 +210,30 @@ def _leaves_the_same(given: Json, right: Called, found: Called) -> bool:
 
 
 def _equal(right: Json, given: Json) -> bool:
-    """Texts but for white space that ends lines, numbers and lists of them to a relative 1e-5, the rest exactly."""
+    """Texts but for white space that ends lines, fractions to a relative 1e-5, lists and objects by their parts.
+
+    Two whole numbers must be one: 250001 is within 1e-5 of 250000.
+    """
     if isinstance(right, str) and isinstance(given, str):
         return [line.rstrip() for line in right.rstrip().splitlines()] == [
             line.rstrip() for line in given.rstrip().splitlines()
         ]
     if isinstance(right, list) and isinstance(given, list):
         return len(right) == len(given) and all(_equal(one, other) for one, other in zip(right, given, strict=True))
-    return given is not NO_RESULT and isinstance(right, bool) == isinstance(given, bool) and close(given, right)
+    if isinstance(right, dict) and isinstance(given, dict):
+        return right.keys() == given.keys() and all(_equal(value, given[key]) for key, value in right.items())
+    if given is NO_RESULT or isinstance(right, bool) != isinstance(given, bool):
+        return False
+    return close(given, right) if isinstance(right, float) or isinstance(given, float) else bool(given == right)
 
 
 def _code(turn: Action | Message) -> str:
-    """The program of a turn: an argument of its only call, its last block of Python, or all of its text."""
+    """The program of a turn: an argument of its only call (by name, or the only one), its last block, or its text."""
     if len(turn.tool_calls) == 1:
         value = decode_arguments(turn.tool_calls[0].arguments).value
-        return next((value[name] for name in _ARGUMENTS if isinstance(value.get(name), str)), "")
+        texts = [one for one in value.values() if isinstance(one, str)]
+        alone = texts[0] if len(texts) == len(value) == 1 else ""
+        return next((value[name] for name in _ARGUMENTS if isinstance(value.get(name), str)), alone)
     text = (turn.text or turn.content) if isinstance(turn, Action) else turn.content
     answer = text.rpartition("</think>")[2]
     blocks = _FENCE.findall(answer)

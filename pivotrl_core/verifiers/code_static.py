@@ -11,6 +11,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 MAX_CHARACTERS = 100_000
+_CANNOT_BE_WRITTEN = (ValueError, RecursionError, SyntaxError, MemoryError)
+"""What `ast.unparse` raises for a tree that could be parsed: of numbers over 4,300 digits, of types nested deeply."""
 _MODULES = frozenset((
     "socket", "ssl", "urllib", "http", "ftplib", "smtplib", "poplib", "imaplib", "telnetlib", "xmlrpc", "socketserver",
     "asyncore", "requests", "httpx", "aiohttp", "subprocess", "multiprocessing", "pty", "ctypes", "resource", "fcntl",
@@ -37,11 +39,16 @@ def parse(code: str) -> ast.Module | str:
         return f"{type(error).__name__}: {error}"
 
 
+def is_blank(tree: ast.Module) -> bool:
+    """Whether a program holds nothing but comments and a docstring: any other such program is the same tree."""
+    return not tree.body[1:] if ast.get_docstring(tree) is not None else not tree.body
+
+
 def same_tree(first: ast.Module, second: ast.Module) -> bool:
     """Whether two programs are one but for white space, comments, quotes and docstrings."""
     try:
         return _dump(first) == _dump(second)
-    except RecursionError:
+    except _CANNOT_BE_WRITTEN:
         return False
 
 
@@ -56,9 +63,12 @@ def _dump(tree: ast.Module) -> str:
 
 
 def wrong_types(tree: ast.Module) -> list[str]:
-    """Lines on which a constant contradicts the type that is stated for it."""
-    return [f"line {node.lineno}: {ast.unparse(annotation)}" for annotation, node in _typed_constants(tree)
-            if not _fits(node.value, annotation)]  # fmt: skip
+    """Lines on which a constant contradicts the type that is stated for it; none where a type is too deep to read."""
+    try:
+        return [f"line {node.lineno}: {ast.unparse(annotation)}" for annotation, node in _typed_constants(tree)
+                if not _fits(node.value, annotation)]  # fmt: skip
+    except _CANNOT_BE_WRITTEN:
+        return []
 
 
 def _typed_constants(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.Constant]]:

@@ -1,28 +1,29 @@
 """What commands do to a workspace: files, output, exit status and the shell that they leave, as digests.
 
 Both sides start from copies of one workspace, in sandboxes of their own, with the same clock of git and the same hash
-seed of Python. What is volatile is written out first (`volatile.py`). Left out: caches of Python and pytest, git's
-index (it holds times; what is staged is told instead) and its logs, variables that bash counts up. Where `./a`,
-`/box/a` and `a` name one file, what is shown may say either. Variables that a script leaves beside the expert's own do
-no harm; those of the expert must be there. Two effects say something about two actions only where the
+seed of Python. What is volatile is written out first (`volatile.py`). Left out: times and owners of files, caches of
+Python and pytest, git's index (it holds times; what is staged is told instead) and its logs, variables that bash counts
+up. Where `./a`, `/box/a` and `a` name one file, what is shown may say either. Variables that a script leaves beside the
+expert's own do no harm; those of the expert must be there. Two effects say something about two actions only where the
 expert's is `telling`: it was not cut by a limit, every program was found, nothing runs on in the background, and
 something was shown or changed.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
 from pivotrl_core.types import Json, canonical_json
 from pivotrl_core.verifiers import sandbox
-from pivotrl_core.verifiers.sandbox import Limits, Stop
-from pivotrl_core.verifiers.volatile import RunTime, without_volatile
+from pivotrl_core.verifiers.sandbox import Limits, SandboxResult, Stop
+from pivotrl_core.verifiers.volatile import RunTime, without_durations, without_volatile
 from pivotrl_core.verifiers.workspace import Node, NodeKind, Tree, Workspace
 
 MAX_SCRIPT_BYTES = 100_000
@@ -54,6 +55,7 @@ _OF_THE_SHELL = re.compile(
 )
 """Names of variables that change what the shell itself does; they count as part of it."""
 _MAX_VARIABLES = 50
+_ROOM_FILES, _ROOM_BYTES = 1_000, 8 * 2**20
 _HERE = re.compile(r"(?<![\w./~*?-])(?:\./+|/box/)(?=[\w.])")
 
 
@@ -62,7 +64,7 @@ class Effect:
     """What one run did, by digests.
 
     Attributes:
-        files: of all files, folders and links that were made, changed or removed.
+        files: of all files, folders and links that were made, changed or removed, `/tmp` and `/dev/shm` included.
         output: of what was printed.
         lines: of its lines in the order of their text.
         status: exit status.
@@ -117,11 +119,11 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     argument = script.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
     start = clock()
     command = ["/bin/bash", "--norc", "--noprofile", "-c", _RUNNER, "bash", _SEPARATOR, argument]
-    result = sandbox.run_in_workspace(command, workspace, limits)
+    result = sandbox.run_in_workspace(command, workspace, _with_room(limits, workspace))
     run_time = RunTime(start, clock())
     before, output, after = _split(result.stdout)
-    output = _HERE.sub("", without_volatile(output, run_time)).rstrip()
-    tree = result.tree or Tree({}, complete=False)
+    output = _HERE.sub("", _said(output, script, workspace, run_time)).rstrip()
+    tree = _whole(result)
     changes = _changes(workspace.tree, tree, run_time)
     cut = "" if result.stop in (Stop.EXITED, Stop.SIGNAL) else str(result.stop)
     cut = cut or ("" if tree.complete else "files limit")
@@ -141,16 +143,44 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     )
 
 
+def _with_room(limits: Limits, workspace: Workspace) -> Limits:
+    """Limits under which what the workspace itself holds can be read back, with some more beside it."""
+    nodes = workspace.tree.nodes
+    size = sum(len(node.content) for node in nodes.values())
+    files, read = max(limits.result_files, len(nodes) + _ROOM_FILES), max(limits.result_bytes, size + _ROOM_BYTES)
+    return replace(limits, result_files=files, result_bytes=read)
+
+
+def _said(output: str, script: str, workspace: Workspace, run_time: RunTime) -> str:
+    """What was printed without what is volatile."""
+
+    def stands(duration: str) -> bool:
+        form = re.compile(rb"(?<![\d.])" + re.escape(duration.encode()))
+        places = (script.encode("utf-8", "surrogatepass"), *(node.content for node in workspace.tree.nodes.values()))
+        return any(form.search(place) for place in places)
+
+    return without_volatile(without_durations(output, run_time, functools.cache(stands)), run_time)
+
+
+def _whole(result: SandboxResult) -> Tree:
+    """What a run left in the working folder and, under absolute paths, outside of it."""
+    if result.tree is None or result.outside is None:
+        return Tree({}, complete=False)
+    nodes = {**result.tree.nodes, **result.outside.nodes}
+    return Tree(nodes, result.tree.complete and result.outside.complete)
+
+
 @dataclass(frozen=True, slots=True)
 class Left:
     """What a script that ended well left: all nodes, paths of those that are new, other or gone, and what it printed.
 
-    Caches do not count, and the output is without what is volatile.
+    Caches do not count, and the output is without what is volatile. `outside` is a digest of what is left in `/tmp`.
     """
 
     nodes: Mapping[str, Node]
     changed: frozenset[str]
     output: str
+    outside: str
 
 
 def tree_after(
@@ -164,14 +194,17 @@ def tree_after(
     argument = script.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
     start = clock()
     command = ["/bin/bash", "--norc", "--noprofile", "-c", 'exec 2>&1; eval "$1"', "bash", argument]
-    result = sandbox.run_in_workspace(command, workspace, limits)
-    if result.stop is not Stop.EXITED or result.exit_status != 0 or result.tree is None or not result.tree.complete:
+    result = sandbox.run_in_workspace(command, workspace, _with_room(limits, workspace))
+    whole = _whole(result)
+    if result.stop is not Stop.EXITED or result.exit_status != 0 or result.tree is None or not whole.complete:
         return None
+    run_time = RunTime(start, clock())
     before, after = workspace.tree.nodes, result.tree.nodes
     paths = before.keys() | after.keys()
-    changed = frozenset(path for path in paths if _counts(path) and before.get(path) != after.get(path))
+    changed = frozenset(path for path in paths if _counts(path) and _other(before.get(path), after.get(path)))
     nodes = {path: node for path, node in after.items() if _counts(path) or path in before}
-    return Left(nodes, changed, without_volatile(result.stdout, RunTime(start, clock())).strip())
+    outside = _changes(Tree({}), Tree(result.outside.nodes if result.outside else {}), run_time)
+    return Left(nodes, changed, _said(result.stdout, script, workspace, run_time).strip(), _digest(outside))
 
 
 def _new_variables(before: str, after: str) -> tuple[str, dict[str, str]]:
@@ -204,13 +237,23 @@ def _processes(shell: str) -> int:
 
 
 def _changes(before: Tree, after: Tree, run_time: RunTime) -> list[list[Json]]:
-    """What is new, other than it was, or gone, in the order of its path."""
-    paths = sorted(path for path in before.nodes.keys() | after.nodes.keys() if _counts(path))
-    return [
-        [os.fsencode(path).hex(), _content(after.nodes.get(path), run_time)]
+    """What is new, other than it was, or gone, in the order of its path; names of `mktemp` say nothing."""
+    paths = [path for path in before.nodes.keys() | after.nodes.keys() if _counts(path)]
+    changes: list[list[Json]] = [
+        [os.fsencode(_named(path, run_time)).hex(), _content(after.nodes.get(path), run_time)]
         for path in paths
-        if before.nodes.get(path) != after.nodes.get(path)
+        if _other(before.nodes.get(path), after.nodes.get(path))
     ]
+    return sorted(changes, key=canonical_json)
+
+
+def _named(path: str, run_time: RunTime) -> str:
+    return without_volatile(path, run_time) if path.startswith("/") else path
+
+
+def _other(before: Node | None, after: Node | None) -> bool:
+    """Whether a node is not what it was, its permissions included."""
+    return before != after or (before is not None and after is not None and before.permissions != after.permissions)
 
 
 def _counts(path: str) -> bool:
@@ -229,7 +272,7 @@ def _content(node: Node | None, run_time: RunTime) -> list[Json]:
         text = without_volatile(node.content.decode("utf-8"), run_time)
     except UnicodeDecodeError:
         text = hashlib.sha256(node.content).hexdigest()
-    return [str(node.kind), text, node.executable and node.kind is NodeKind.FILE]
+    return [str(node.kind), text, node.permissions]
 
 
 def _digest(value: Json) -> str:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pivotrl_core.errors import SandboxUnavailableError
 from pivotrl_core.verifiers import cgroups
 from pivotrl_core.verifiers.capture import Captured, capture
-from pivotrl_core.verifiers.sandbox_host import BOX, Host, Limits, Stop, Wiring, command_line, possible_hosts
+from pivotrl_core.verifiers.sandbox_host import BOX, OUTSIDE, Host, Limits, Stop, Wiring, command_line, possible_hosts
 from pivotrl_core.verifiers.watcher import forget, pipe_of_watcher
 from pivotrl_core.verifiers.workspace import Tree, Workspace, read_tree
 
@@ -52,6 +52,7 @@ class SandboxResult:
         stop: why it ended.
         unenforced: limits that this machine could not set (module docstring).
         tree: what lies in the working folder at the end (`run_in_workspace` alone).
+        outside: what lies in `/tmp` and `/dev/shm` then, by absolute paths.
         seconds: wall time of the command itself, without the start.
     """
 
@@ -61,6 +62,7 @@ class SandboxResult:
     stop: Stop
     unenforced: tuple[str, ...] = ()
     tree: Tree | None = None
+    outside: Tree | None = None
     seconds: float = 0.0
 
     @property
@@ -142,11 +144,11 @@ def _run(
         captured = capture(process, limits.wall_seconds, limits.output_bytes)
         seconds = time.monotonic() - started
         stop, exit_status = _ending(captured, run.exit_status(), group)
-        tree = box.read(limits) if box is not None else None
+        tree, outside = box.read(limits) if box is not None else (None, None)
     unenforced = () if cgroups.MEMORY in group.enforced else (cgroups.MEMORY,)
     if cgroups.PROCESSES not in group.enforced and os.geteuid() == 0 and host.drop_to is None:
         unenforced = (*unenforced, cgroups.PROCESSES)
-    return SandboxResult(exit_status, captured.stdout, captured.stderr, stop, unenforced, tree, seconds)
+    return SandboxResult(exit_status, captured.stdout, captured.stderr, stop, unenforced, tree, outside, seconds)
 
 
 def _ending(captured: Captured, exit_status: int | None, group: cgroups.Group) -> tuple[Stop, int | None]:
@@ -162,16 +164,23 @@ def _ending(captured: Captured, exit_status: int | None, group: cgroups.Group) -
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """The working folder of a running sandbox, held open from outside, and its first process."""
+    """The working folder of a running sandbox and other places in it, held open from outside, and its first process."""
 
     folder: int
+    outside: Mapping[str, int]
     first_process: int
 
-    def read(self, limits: Limits) -> Tree:
-        """What the folder holds once the last process is dead; the first one of a PID namespace dies last."""
+    def read(self, limits: Limits) -> tuple[Tree, Tree]:
+        """What the folder, and places outside of it, hold once the last process is dead: the first one dies last."""
         if not select.select([self.first_process], [], [], _DEATH_SECONDS)[0]:
             raise SandboxUnavailableError("The sandbox's processes did not end after KILL. Look at the machine.")
-        return read_tree(self.folder, limits.result_files, limits.result_bytes)
+        trees = [
+            (place, read_tree(folder, limits.result_files, limits.result_bytes))
+            for place, folder in self.outside.items()
+        ]
+        nodes = {f"{place}/{path}": node for place, tree in trees for path, node in tree.nodes.items()}
+        outside = Tree(nodes, all(tree.complete for _, tree in trees))
+        return read_tree(self.folder, limits.result_files, limits.result_bytes), outside
 
 
 class _Run:
@@ -225,9 +234,11 @@ class _Run:
         first = int(json.loads(os.read(self._status, 65536).splitlines()[0])["child-pid"])
         watched = os.pidfd_open(first)
         self._stack.callback(os.close, watched)
-        folder = os.open(f"/proc/{first}/root{BOX}", os.O_RDONLY | os.O_DIRECTORY)
-        self._stack.callback(os.close, folder)
-        return _Box(folder, watched)
+        folders: dict[str, int] = {}
+        for place in (BOX, *OUTSIDE):
+            folders[place] = os.open(f"/proc/{first}/root{place}", os.O_RDONLY | os.O_DIRECTORY)
+            self._stack.callback(os.close, folders[place])
+        return _Box(folders.pop(BOX), folders, watched)
 
     def exit_status(self) -> int | None:
         """The exit code that bwrap reported; None where the command never started: our failure, not the code's."""

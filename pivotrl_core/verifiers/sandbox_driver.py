@@ -16,8 +16,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-MAX_OUTPUT_BYTES = 4096
-
 
 def main() -> None:
     """Read job.json, run solution.py as it says, and report on the descriptor that was standard output."""
@@ -52,7 +50,7 @@ def run_programs(job: dict[str, Any], report: int) -> None:
             done = subprocess.run(command, stdin=stdin, stdout=stdout, timeout=job["seconds"], check=False)
             if done.returncode == 0:
                 with printed.open("rb") as output:
-                    send(report, index, output.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace"))
+                    send(report, index, output.read(job["bytes"]).decode("utf-8", "replace"))
 
 
 def send(report: int, index: int, *values: object) -> None:

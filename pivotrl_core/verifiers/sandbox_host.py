@@ -22,6 +22,8 @@ UNPRIVILEGED_ID = 65534
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 BOX = "/box"
 """The working folder inside."""
+OUTSIDE = ("/tmp", "/dev/shm")  # noqa: S108 - inside the sandbox: its own, in memory
+"""Other places inside that can be written to; empty at the start."""
 _BASH = ("/bin/bash", "--norc", "--noprofile", "-c")
 _JOIN = """
 count=$1; shift
@@ -32,6 +34,7 @@ exec "$@"
 # the command leaves there is read through that, after all processes are dead.
 _UNPACK = """
 image=$1; shift
+umask 022
 tar -xf - --no-same-owner <&"$image" || exit 125
 exec {image}<&-
 echo; read -r _ || exit 125
@@ -143,7 +146,7 @@ def _bubblewrap(host: Host, wiring: Wiring, limits: Limits) -> list[str]:
     for folder in host.python_folders:
         line += ["--ro-bind", folder, folder]
     line += ["--proc", "/proc", "--dev", "/dev"]
-    for folder in ("/tmp", BOX, "/dev/shm"):  # noqa: S108 - inside the sandbox: its own, in memory
+    for folder in (BOX, *OUTSIDE):
         line += ["--size", str(limits.folder_bytes), "--tmpfs", folder]
     for name, descriptor in wiring.files.items():
         line += ["--file", str(descriptor), _inside_box(name)]

@@ -37,9 +37,12 @@ _OF_ONE = ("pipeline", "redirected_statement", "negated_command", "variable_assi
 _PLAIN = ("word", "raw_string", "string", "concatenation", "number", "simple_expansion", "expansion",
           "command_substitution", "ansi_c_string", "command_name", "special_character")  # fmt: skip
 
+_QUOTED = ("string", "raw_string", "ansi_c_string", "translated_string")
+_EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 
-class _OpenHeredocError(ValueError):
-    """What the parser takes for the end of a here-document is none for a shell."""
+
+class _OtherReadingError(ValueError):
+    """A shell reads this otherwise than the parser: the end of a here-document, backslashes in backticks."""
 
 
 def normal_form(text: str) -> tuple[str, ...] | None:
@@ -49,7 +52,7 @@ def normal_form(text: str) -> tuple[str, ...] | None:
     try:
         root = Parser(_language()).parse(text.encode("utf-8")).root_node
         return None if root.has_error else tuple(_statements_of(root.children))
-    except (UnicodeEncodeError, RecursionError, _OpenHeredocError):
+    except (UnicodeEncodeError, RecursionError, _OtherReadingError):
         return None
 
 
@@ -116,7 +119,7 @@ def _heredoc_end(node: Node) -> list[str]:
     assert root.text is not None
     behind = root.text[node.end_byte - root.start_byte :]
     if behind and not behind.startswith(b"\n"):
-        raise _OpenHeredocError
+        raise _OtherReadingError
     return []
 
 
@@ -133,12 +136,26 @@ def _closed(node: Node) -> list[str]:
 
 
 def _list(node: Node) -> list[str]:
-    """`a && b` or `a || b`; where `a` only changes the folder, `cd x && y` is `cd x; y`."""
+    """`a && b` or `a || b`; where `a` only changes the folder, `cd x && y` is `cd x; y`, but for the background."""
     first, operator, second = (child for child in node.children if child.type != "comment")
     left = _tokens(first)
     changes_folder = left[0] == "cd" and first.type == "command" and len(left) == 2
-    between = ";" if changes_folder and operator.type == "&&" else operator.type
-    return [*left, between, *_tokens(second)]
+    joins = changes_folder and operator.type == "&&" and not _in_background(node)
+    return [*left, ";" if joins else operator.type, *_tokens(second)]
+
+
+def _in_background(node: Node) -> bool:
+    """Whether `&` follows the whole list that a list is part of: then its `cd` is the background's too."""
+    while node.parent is not None and node.parent.type == "list":
+        node = node.parent
+    return node.next_sibling is not None and node.next_sibling.type == "&"
+
+
+def _binary(node: Node) -> list[str]:
+    """A test of two sides; of `=~` the quoted parts of the right one are text and the others a pattern."""
+    at = next((index for index, child in enumerate(node.children) if child.type == "=~"), len(node.children))
+    left, right = node.children[: at + 1], node.children[at + 1 :]
+    return [*(token for child in left for token in _tokens(child)), *(_text(child) for child in right)]
 
 
 def _command(node: Node) -> list[str]:
@@ -174,8 +191,23 @@ def _subshell(node: Node) -> list[str]:
 
 
 def _word(node: Node, quoted: bool = False) -> str:
-    """One word, spelt in one way: literal parts quoted where they must be, expansions as they are."""
+    """One word, spelt in one way: literal parts quoted where they must be, expansions as they are.
+
+    As written where quotes say what else is expanded.
+    """
+    if node.type == "concatenation" and _is_mixed(node):
+        return _text(node)
     return "".join(_spell(part, literal) for part, literal in _merge(_parts(node, quoted)))
+
+
+def _is_mixed(node: Node) -> bool:
+    """Whether quotes stand beside `~`, `{` or `[`, or empty ones beside an expansion: `{a","b}` is not `{a,b}`."""
+    bare = [_text(child) for child in node.children if child.type not in (*_QUOTED, *_EXPANSIONS)]
+    quoted = [_text(child) for child in node.children if child.type in _QUOTED]
+    if (quoted or any("\\" in text for text in bare)) and any(mark in text for text in bare for mark in "~{["):
+        return True
+    empty = any(text.strip("$") in ("''", '""') for text in quoted)
+    return empty and any(child.type in _EXPANSIONS for child in node.children)
 
 
 def _spell(part: str, literal: bool) -> str:
@@ -203,9 +235,13 @@ def _parts(node: Node, quoted: bool) -> list[tuple[str, bool]]:
         return _double_quoted(node)
     if node.type in ("concatenation", "command_name"):
         return [part for child in node.children for part in _parts(child, quoted)] or _unquoted(text)
+    if node.type == "simple_expansion" and text[1:2].isdecimal():  # `$10` is `${1}0`
+        return [(_expansion(f"${{{text[1]}}}", quoted), False), (text[2:], True)]
     if node.type == "simple_expansion":
         return [(_expansion(f"${{{text[1:]}}}", quoted), False)]
     if node.type == "command_substitution" and text.startswith(("$(", "`")):
+        if text.startswith("`") and "\\" in text:
+            raise _OtherReadingError
         inner = [token for child in node.children[1:-1] for token in (*_tokens(child), ";")]
         return [(_expansion(f"$({' '.join(inner)})", quoted), False)]
     return [(_expansion(text, quoted), False)]
@@ -218,7 +254,7 @@ def _expansion(text: str, quoted: bool) -> str:
 def _unquoted(text: str) -> list[tuple[str, bool]]:
     """A bare word: backslashes taken away; a pattern, a brace or a tilde is what the shell expands."""
     literal: list[str] = []
-    expands = text.startswith("~")
+    expands = text.startswith("~") or ":~" in text or "=~" in text
     characters = iter(text)
     for character in characters:
         if character == "\\":
@@ -238,7 +274,7 @@ def _double_quoted(node: Node) -> list[tuple[str, bool]]:
     parts: list[tuple[str, bool]] = []
     at = node.start_byte + 1
     for child in node.children[1:-1]:
-        if child.type in ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion"):
+        if child.type in _EXPANSIONS:
             parts.append((_unescape(source[at - node.start_byte : child.start_byte - node.start_byte]), True))
             parts += _parts(child, quoted=True)
             at = child.end_byte
@@ -266,6 +302,7 @@ _RULES: Mapping[str, Callable[[Node], list[str]]] = {
     "comment": lambda _: [],
     "command": _command,
     "list": _list,
+    "binary_expression": _binary,
     "variable_assignment": _assignment,
     "file_redirect": _redirect,
     "heredoc_start": _heredoc_start,

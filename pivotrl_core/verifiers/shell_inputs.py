@@ -106,8 +106,9 @@ def _reads_standard_input(words: Sequence[str]) -> bool:
 
 
 def _is_plain_sort(words: Sequence[str]) -> bool:
+    """Whether nothing says by what lines are compared; a long option is one that the table does not know."""
     letters, _ = _split(words)
-    return set(letters) <= set("ru")
+    return set(letters) <= set("ru") and not any(word.startswith("--") for word in words)
 
 
 def _unique(words: Sequence[str]) -> list[str]:

@@ -1,9 +1,9 @@
 """Options of common commands, so far as their order and bundling mean nothing: `ls -la` is `ls -a -l` is `ls -al`.
 
 Only commands whose options are all in the table are touched; one unknown option leaves the whole command as written.
-GNU tools take options after operands too, so options come first in the form. Options of which the last one wins
-(`exclusive`) leave the command as written where two of them meet. Source: manual pages of GNU coreutils, grep and
-diffutils.
+GNU tools take options after operands too, so options come first in the form. Options of which the last one wins, or
+whose order counts (`exclusive`), leave the command as written where two of them meet. Source: manual pages of GNU
+coreutils, grep and diffutils.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Options:
         flags: letters without a value.
         values: letters with a value, in the same word or the next.
         long: long names of letters.
-        exclusive: groups of letters of which the last one wins.
+        exclusive: groups of letters of which the last one wins, or that are run in the order in which they stand.
         same: letters that mean another letter.
         counted: whether `-5` is `-n 5`.
         permutes: whether options may follow operands.
@@ -61,8 +61,8 @@ _KNOWN: Mapping[str, Options] = {
     "rmdir": Options("pv", "", {"parents": "p", "verbose": "v"}),
     "touch": Options("acm"),
     "cat": Options("nbsETAvet", "", {"number": "n", "show-all": "A", "number-nonblank": "b"}),
-    "head": Options("qv", "nc", {"lines": "n", "bytes": "c"}, counted=True),
-    "tail": Options("qvfF", "nc", {"lines": "n", "bytes": "c", "follow": "f"}, counted=True),
+    "head": Options("qv", "nc", {"lines": "n", "bytes": "c"}, ("nc",), counted=True),
+    "tail": Options("qvfF", "nc", {"lines": "n", "bytes": "c", "follow": "f"}, ("nc",), counted=True),
     "wc": Options("lwcmL", "", {"lines": "l", "words": "w", "bytes": "c", "chars": "m", "max-line-length": "L"}),
     "sort": Options(
         "nrufbdhV", "kto", {"numeric-sort": "n", "reverse": "r", "unique": "u", "ignore-case": "f", "version-sort": "V",
@@ -72,8 +72,8 @@ _KNOWN: Mapping[str, Options] = {
     "cut": Options("s", "dfcb", {"delimiter": "d", "fields": "f", "characters": "c", "bytes": "b",
                                  "only-delimited": "s"}),
     # `-i` is left out: letters behind it in one word are its suffix.
-    "sed": Options("nErsuz", "ef", {"quiet": "n", "silent": "n", "regexp-extended": "E", "expression": "e"}, (),
-                   {"r": "E"}),
+    "sed": Options("nErsuz", "ef", {"quiet": "n", "silent": "n", "regexp-extended": "E", "expression": "e"},
+                   ("ef",), {"r": "E"}),
     "awk": Options("", "Fvf", permutes=False),
     "jq": Options("rcsnSejM", "", {"raw-output": "r", "compact-output": "c", "slurp": "s", "null-input": "n",
                                    "sort-keys": "S", "exit-status": "e", "join-output": "j"}),

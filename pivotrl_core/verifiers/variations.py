@@ -36,7 +36,8 @@ _COMMENTS: Mapping[str, str] = {
     ".sql": "-- ",
 }
 _NAMES: Mapping[str, str] = {"Makefile": "# ", "Dockerfile": "# ", ".env": "# ", ".gitignore": "# "}
-_INTEGER = re.compile(r"(?<![\w.:/-])\d+(?![\w.:/-])")
+_INTEGER = re.compile(r"(?<![\w.:/-])\d{1,18}(?![\w.:/-])")
+"""A whole number; longer rows of digits are names, and Python does not read those of thousands."""
 _LINE_NUMBER = re.compile(r"^\s*\d+[:\t -]\s*")
 _DEFINITION = re.compile(r"(?:async |export |pub |static )*(?:def|class|function|func|fn|struct|interface|type)\s+\w")
 _NAME = re.compile(r"\w+")
@@ -193,10 +194,10 @@ def _changed_json(text: str, draw: Random) -> str:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    indent = next((one for one in (None, 1, 2, 3, 4) if json.dumps(value, indent=one) == text.strip()), None)
     try:
+        indent = next((one for one in (None, 1, 2, 3, 4) if json.dumps(value, indent=one) == text.strip()), None)
         return json.dumps(_changed_value(value, draw), indent=indent) + "\n" * text.endswith("\n")
-    except RecursionError:
+    except (ValueError, RecursionError):  # ValueError: one digit more than Python writes
         return text
 
 

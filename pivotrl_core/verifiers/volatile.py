@@ -4,28 +4,31 @@
 |---|---|
 | a point of time within a run: ISO 8601, `date`, `ls -l`, seconds since 1970 | `<now>` |
 | the day of the run, ISO 8601 | `<today>` |
-| a duration: `0.03s`, `1.2 seconds`, `0m0.004s` | `<duration>` |
+| a duration that the run may have measured, in what it said: `0.03s`, `1.2 seconds`, `0m0.004s` | `<duration>` |
 | names of `mktemp` and Python's `tempfile` | `<temporary>` |
 | `at 0x7f...`, an object's address | `at <address>` |
 | `bash: line 3:` | `bash:` |
 
-Times are those of the run alone: a date in a file that was there before stays what it is. UTC, as in the sandbox.
+Times are those of the run alone: a date in a file that was there before stays what it is. UTC, as in the sandbox. No
+duration is longer than the run, and one that stands in the workspace or in the script was not measured; in files that a
+run leaves durations stay, so that a script that writes its own does not repeat itself.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 _SLACK_SECONDS = 2.0
 _FIXED = (
-    (re.compile(r"\b\d+m\d+\.\d+s\b"), "<duration>"),
-    (re.compile(r"\b\d+\.\d+ ?(?:s|ms|us|µs|ns|secs?|seconds?)\b"), "<duration>"),
     (re.compile(r"/tmp/tmp(?:\.\w{6,12}|[a-z0-9_]{8})\b"), "<temporary>"),  # noqa: S108 - text, no place
     (re.compile(r"\bat 0x[0-9a-f]+"), "at <address>"),
     (re.compile(r"^(?:/bin/|/usr/bin/)?bash: (?:eval: )?line \d+: ", re.MULTILINE), "bash: "),
 )
+_DURATION = re.compile(r"\b(?:(\d+)m)?(\d+\.\d+) ?(s|ms|us|µs|ns|secs?|seconds?)\b")
+_SECONDS = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _MAX_MINUTES = 60
 
 
@@ -37,8 +40,18 @@ class RunTime:
     end: float
 
 
+def without_durations(text: str, time: RunTime, stands: Callable[[str], bool]) -> str:
+    """The text without durations of at most the run's own, but for those of which `stands` says that they are given."""
+
+    def written(found: re.Match[str]) -> str:
+        seconds = 60 * float(found[1] or 0) + float(found[2]) * _SECONDS.get(found[3], 1.0)
+        return found[0] if seconds > time.end - time.start or stands(found[0]) else "<duration>"
+
+    return _DURATION.sub(written, text)
+
+
 def without_volatile(text: str, time: RunTime) -> str:
-    """The text with what is volatile written as the table says."""
+    """The text with what is volatile written as the table says, but for durations."""
     for pattern, name in _FIXED:
         text = pattern.sub(name, text)
     first, last = time.start - _SLACK_SECONDS, time.end + _SLACK_SECONDS

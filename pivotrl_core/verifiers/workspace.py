@@ -48,11 +48,20 @@ class NodeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One file, folder or link. `content` holds a file's bytes or a link's target."""
+    """One file, folder or link. `content` holds a file's bytes or a link's target; `mode` is known of what was read."""
 
     kind: NodeKind
     content: bytes = b""
     executable: bool = False
+    mode: int | None = field(default=None, compare=False)
+
+    @property
+    def permissions(self) -> int:
+        """Bits of its mode: those read, else those that a workspace's files are made with; a link has none."""
+        if self.kind is NodeKind.LINK:
+            return 0
+        made = 0o755 if self.executable or self.kind is NodeKind.FOLDER else 0o644
+        return made if self.mode is None else self.mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +277,9 @@ def _entries(root: int, folder: str) -> Iterator[tuple[str, os.stat_result | Non
 
 def _read_node(root: int, path: str, status: os.stat_result, max_bytes: int) -> Node:
     mode = status.st_mode
+    permissions = mode & 0o777
     if stat.S_ISDIR(mode):
-        return Node(NodeKind.FOLDER)
+        return Node(NodeKind.FOLDER, mode=permissions)
     if stat.S_ISLNK(mode):
         return Node(NodeKind.LINK, os.fsencode(os.readlink(path, dir_fd=root)))
     if not stat.S_ISREG(mode):
@@ -279,4 +289,4 @@ def _read_node(root: int, path: str, status: os.stat_result, max_bytes: int) -> 
     except OSError:
         return Node(NodeKind.SPECIAL)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
-        return Node(NodeKind.FILE, file.read(max(0, max_bytes)), bool(mode & 0o100))
+        return Node(NodeKind.FILE, file.read(max(0, max_bytes)), bool(mode & 0o100), permissions)

@@ -71,6 +71,13 @@ def test_what_is_no_program_is_malformed(code: str) -> None:
     assert verdict(code) == (0.0, "malformed")
 
 
+@pytest.mark.parametrize("call", ['{"path": "a", "mode": "x"}', '{"code": "# none"}', '{"code": "\'only said\'"}'])
+def test_an_expert_without_a_program_is_unreadable_and_no_comment_equals_it(call: str) -> None:
+    expert = Message(Role.ASSISTANT, tool_calls=(ToolCall("run", call),))
+    at = Candidate((), (), expert, "t", 0, "code", metadata={"nemo_row": {"tests": TESTS}})
+    assert verdict("# hi", at) == (0.0, "expected_unreadable")
+
+
 def test_a_call_carries_its_code_as_an_argument() -> None:
     def graded(arguments: str) -> str:
         return GradedVerifier(CodeGrader()).verify(
@@ -78,7 +85,8 @@ def test_a_call_carries_its_code_as_an_argument() -> None:
         ).reason  # fmt: skip
 
     assert graded('{"code": "x = 1"}') == "untested"
-    assert graded('{"path": "x"}') == graded("{") == "malformed"
+    assert graded('{"script": "x = 1", "timeout": 3}') == graded('{"body": "x = 1"}') == "untested"
+    assert graded('{"path": "x", "mode": "y"}') == graded("{") == "malformed"
 
 
 @pytest.mark.parametrize(("code", "count"), [
@@ -104,6 +112,11 @@ def test_resources_are_named(code: str, names: set[str]) -> None:
     tree = parse(code)
     assert not isinstance(tree, str)
     assert resources(tree) == names
+
+
+@pytest.mark.parametrize("code", ["x = 0x" + "f" * 5000, "x: " + " | ".join(["str"] * 1500) + " = 1"])
+def test_a_program_that_cannot_be_written_again_gets_a_verdict(code: str) -> None:
+    assert verdict(code, candidate(None)) == (0.0, "untested")
 
 
 def test_a_resource_is_forbidden_where_the_expert_does_without_it() -> None:
@@ -185,6 +198,36 @@ def test_what_a_call_leaves_of_its_arguments_counts(expert: str, code: str, reas
     outputs = [None] * 3 if "xs): xs.sort()" in expert else [sorted(values) for (values,) in inputs]
     at = candidate({"function": "f", "inputs": inputs, "outputs": outputs}, expert)
     assert verdict(code, at) == (float(reason == "accepted"), reason)
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("expert", "code", "accepted"), [
+    ("def f(n): return n + 1", "def f(n): return n", False),
+    ("def f(n): return {'next': [n + 1]}", "def f(n): return {'next': [n]}", False),
+    ("def f(n): return {'large': n > 9}", "def f(n): return {'large': int(n > 9)}", False),
+    ("def f(n): return {'third': n / 3}", "def f(n): return {'third': n / 3 + 1e-9}", True),
+    ("def f(n): return n * 1.0", "def f(n): return n", True),
+])  # fmt: skip
+def test_only_fractions_are_compared_with_a_tolerance(expert: str, code: str, accepted: bool) -> None:
+    namespace: dict[str, Any] = {}
+    exec(expert, namespace)
+    numbers = [100_000, 250_000, 1_000_000]
+    tests = {"function": "f", "inputs": [[n] for n in numbers], "outputs": [namespace["f"](n) for n in numbers]}
+    assert (verdict(code, candidate(tests, expert))[0] == 1.0) == accepted
+
+
+@needs_sandbox
+def test_long_results_have_room_and_an_expert_that_is_cut_is_named() -> None:
+    texts = ["x" * 50_000, "y" * 60_000]
+    called = {"function": "f", "inputs": [[text] for text in texts], "outputs": texts}
+    assert verdict("def f(s): return s[:]", candidate(called, "def f(s): return s")) == (1.0, "accepted")
+    typed = {"inputs": ["9000\n"], "outputs": ["x\n" * 9_000]}
+    at = candidate(typed, "print('x\\n' * int(input()))")
+    assert verdict("for _ in range(int(input())): print('x')", at) == (1.0, "accepted")
+    limits = sandbox.Limits(wall_seconds=0.5)
+    slow = candidate({"function": "f", "inputs": [[1]], "outputs": [1]}, "def f(n):\n    while True: pass")
+    found = CodeGrader(CodeSettings(limits=limits)).grade(slow, Action("def f(n): return n"))
+    assert found["expert_cut"] == "time limit"
 
 
 ATTACKS = {

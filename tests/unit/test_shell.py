@@ -98,6 +98,34 @@ DIFFERENT = [
     ("ln -s ./f g", "ln -s f g"),
     ("./head f", "head f"),
 ]
+DIFFERENT_WHEN_RUN = [
+    ("f=v1x2; [[ $f =~ v1.2 ]]; echo $?", 'f=v1x2; [[ $f =~ "v1.2" ]]; echo $?'),
+    ("echo $(echo '\\\\.py')", "echo `echo '\\\\.py'`"),
+    ("cd src; true & wait; ls", "cd src && true & wait; ls"),
+    ("cd src; true && true & wait; ls", "cd src && true && true & wait; ls"),
+    ("set -- a b; echo $10", "set -- a b; echo ${10}"),
+    ("head -n 2 -c 1 f", "head -c 1 -n 2 f"),
+    ("tail -n 2 -c 2 f", "tail -c 2 -n 2 f"),
+    ("echo s/a/x/ > s; sed -e s/x/y/ -f s f", "echo s/a/x/ > s; sed -f s -e s/x/y/ f"),
+    ("printf '1\\n1.0\\n' > g; sort --general-numeric-sort g | uniq",
+     "printf '1\\n1.0\\n' > g; sort -u --general-numeric-sort g"),
+    ('export P="$P":~/bin; echo $P', 'export P="$P:~/bin"; echo $P'),
+    ("P=$P:~/bin; echo $P", 'P=$P":~/bin"; echo $P'),
+    ("x=' a'; printf '[%s]' \"\"$x", "x=' a'; printf '[%s]' $x"),
+    ('echo {a","b}', "echo {a,b}"),
+    ("echo {a\\,b}", "echo {a,b}"),
+    ('echo [a"-"z]', "echo [a-z]"),
+    ('echo ~"/x"', "echo ~/x"),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(sandbox.available() is not None, reason=f"no sandbox: {sandbox.available()}")
+@pytest.mark.parametrize(("one", "other"), DIFFERENT_WHEN_RUN)
+def test_what_a_real_shell_does_otherwise_has_another_form(one: str, other: str) -> None:
+    assert normal_form(one) is not None
+    assert normal_form(one) != normal_form(other)
+    start = make_workspace({"f": Node(NodeKind.FILE, b"a\nx\nb\n"), "src/f": Node(NodeKind.FILE, b"")})
+    assert difference(*(run_script(text, start, sandbox.Limits()) for text in (one, other))) != ""
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)

@@ -204,6 +204,14 @@ def test_edits_that_an_editor_would_refuse_are_errors(arguments: dict[str, Any])
         apply("str_replace_editor", **arguments)
 
 
+def test_the_text_that_replacements_write_is_bounded_before_it_is_written() -> None:
+    pairs = [{"old_string": "e", "new_string": "e" * 10}] * 12
+    step = read_step(ToolCall("MultiEdit", json.dumps({"file_path": "a", "edits": pairs, "replace_all": True})), {})
+    assert len(step.pairs) == 12
+    with pytest.raises(EditError, match="too much text"):
+        apply_edit(step, {"a": Node(NodeKind.FILE, b"e")})
+
+
 def test_a_path_lies_in_the_tree_where_its_end_does(tree: Path) -> None:
     nodes = load_workspace(tree / "proj").tree.nodes
     assert place_of("/workspace/proj/calc/total.py", nodes) == "calc/total.py"

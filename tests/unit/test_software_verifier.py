@@ -36,10 +36,11 @@ def decide(
     actual: tuple[Call, ...],
     tools: tuple[Tool, ...] = (),
     settings: SoftwareSettings | None = None,
+    **of_row: Any,
 ) -> Decision:
     expert = Message(Role.ASSISTANT, tool_calls=calls(*expected))
     grader = SoftwareGrader(settings)
-    candidate = Candidate((), tools, expert, "t", 0, "software")
+    candidate = Candidate(of_row.pop("state", ()), tools, expert, "t", 0, "software", **of_row)
     components = grader.grade(candidate, Action(tool_calls=calls(*actual)))
     return grader.decide(json.loads(json.dumps(components)))
 
@@ -73,8 +74,6 @@ SAME: list[tuple[Call, Call]] = [
     (("find_file", {"file_name": "a.py"}), ("Glob", {"pattern": "a.py"})),
     (run("ls"), ("Bash", {"command": "ls", "description": "what is here", "timeout": 5000})),
     (run("ls"), ("shell", {"command": ["bash", "-lc", "ls"]})),
-    (run("open src/a.py 10"), view("src/a.py", 10, 109)),  # SWE-agent's own shell: a window of 100 lines
-    (run("find_file a.py src"), ("find_file", {"file_name": "a.py", "dir": "src"})),
     (run("edit 3:4\nx = 1\nend_of_edit"), run("edit 3:4\nx = 1  \nend_of_edit\n")),
     (("think", {"thought": "the sum is wrong"}), ("think", {"thought": "look at the loop"})),
     # Lines.
@@ -109,6 +108,23 @@ SAME: list[tuple[Call, Call]] = [
 def test_calls_that_do_the_same_are_accepted_in_both_orders(expected: Call, actual: Call) -> None:
     assert decide((expected,), (actual,)).accepted
     assert decide((actual,), (expected,)).accepted
+
+
+TYPED = [
+    (run("open src/a.py 10"), view("src/a.py", 10, 109)),  # a window of 100 lines
+    (run("find_file a.py src"), ("find_file", {"file_name": "a.py", "dir": "src"})),
+    (run("submit"), ("finish", {"message": "all is done"})),
+]
+
+
+@pytest.mark.parametrize(("typed", "called"), TYPED)
+def test_commands_of_swe_agent_are_steps_in_its_own_shell_alone(typed: Call, called: Call) -> None:
+    assert decide((typed,), (called,)).accepted
+    assert not decide((called,), (typed,)).accepted, "in any other shell there is no such command"
+    for known in ({"harness": "SWE-agent"}, {"metadata": {"harness": "swe_agent"}}):
+        assert decide((called,), (typed,), metadata=known).accepted
+    said = Message(Role.TOOL, "(Open file: n/a)\n(Current directory: /w)\nbash-$")
+    assert decide((called,), (typed,), state=(said,)).accepted
 
 
 DIFFERENT: list[tuple[Call, Call, str]] = [

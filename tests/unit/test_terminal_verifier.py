@@ -15,7 +15,7 @@ from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.rows import verify_row
 from pivotrl_core.verifiers.terminal import TerminalGrader, TerminalSettings
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
-from pivotrl_core.verifiers.volatile import RunTime, without_volatile
+from pivotrl_core.verifiers.volatile import RunTime, without_durations, without_volatile
 
 needs_sandbox = pytest.mark.skipif(sandbox.available() is not None, reason=f"no sandbox: {sandbox.available()}")
 
@@ -123,6 +123,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rows")
     (folder / "ws/src").mkdir(parents=True)
     (folder / "ws/a.txt").write_text("hello\nworld\n")
+    (folder / "ws/times.log").write_text("b 0.05s\na 0.01s\n")
     (folder / "ws/src/f.py").write_text("print(1)\n")
     (folder / "out").symlink_to("/etc")
     (folder / "bad.tar").write_bytes(b"no archive")
@@ -138,6 +139,16 @@ EXECUTED = [
     ("rm a.txt", "rm -f ./a.txt", "same_effect"),
     ("rm a.txt", "echo > a.txt", "effect_differs"),
     ("chmod +x a.txt", "chmod 755 a.txt", "same_effect"),
+    ("sed -i 's/0.05s/0.02s/' times.log", "sed -i 's/0.05s/0.09s/' times.log", "effect_differs"),
+    ("sort times.log | head -1 | cut -d' ' -f2", "sort times.log | tail -1 | cut -d' ' -f2", "effect_differs"),
+    ("echo 9.5s", "echo 8.5s", "effect_differs"),
+    ("time true", "time  true; true", "same_effect"),
+    ("chmod 600 a.txt && echo ok", "chmod 644 a.txt && echo ok", "effect_differs"),
+    ("tar cf /tmp/x.tar a.txt && echo done", "echo done", "effect_differs"),
+    ("cat a.txt > /dev/shm/x; echo $?", "echo 0", "effect_differs"),
+    ("cat a.txt", "cat a.txt; touch /tmp/evil", "effect_differs"),
+    ("cp a.txt /tmp/x; echo 1", "cat a.txt > /tmp/x; echo 1", "same_effect"),
+    ("cat a.txt > $(mktemp); echo 1", "cp --no-preserve=mode a.txt $(mktemp); echo 1", "same_effect"),
     ("ln -s a.txt l", "cp a.txt l", "effect_differs"),
     ("ls -la", "ls -la; touch q", "effect_differs"),
     ("cd src", "cd ./src", "same_effect"),
@@ -162,7 +173,14 @@ def test_commands_are_compared_by_what_they_do(rows: Path, expert: str, answer: 
     found = GradedVerifier(grader).verify(candidate(expert, "bash", "ws"), Action(answer))
     assert (found.reason, found.reward) == (reason, float(reason == "same_effect"))
     assert found.components["executed"]
-    assert sorted(path.name for path in (rows / "ws").rglob("*")) == ["a.txt", "f.py", "src"], "never the original"
+    assert sorted(path.name for path in (rows / "ws").rglob("*")) == ["a.txt", "f.py", "src", "times.log"], "unchanged"
+
+
+@needs_sandbox
+def test_what_a_workspace_holds_can_be_read_back_whatever_the_limits_are(rows: Path) -> None:
+    grader = TerminalGrader(TerminalSettings(limits=sandbox.Limits(result_bytes=4, result_files=1)), rows)
+    found = GradedVerifier(grader).verify(candidate("cat a.txt", "bash", "ws"), Action("head a.txt"))
+    assert found.reason == "same_effect"
 
 
 @needs_sandbox
@@ -223,7 +241,7 @@ BY_CHANCE = [
     ("ls logs/*.txt", "ls logs/*", "by chance"),
     ("head -n 5 app.log", "head -n 4 app.log", "differs"),
     ("head -n 5 app.log", "sed 5q app.log", "same"),
-    ("sort app.log | uniq -c", "sort app.log > /tmp/s; uniq -c /tmp/s", "same"),
+    ("sort app.log | uniq -c", "sort app.log > /tmp/s; uniq -c /tmp/s; rm /tmp/s", "same"),
     # Which file comes first is where they were made, not what was asked.
     ("grep -r ERROR logs", "grep ERROR logs/*", "by chance"),
     ("grep -r ERROR logs", "find logs -type f | sort | xargs grep -H ERROR", "same"),
@@ -324,8 +342,11 @@ def test_volatile_parts_are_those_of_the_run_alone() -> None:
         ("at 1796149261", "at <now>"),
         ("day 2026-12-01", "day <today>"),
         ("2025-12-01 18:21 and 1700000000 and Nov  1 18:21", "2025-12-01 18:21 and 1700000000 and Nov  1 18:21"),
-        ("3 passed in 0.12s, /tmp/tmp.Ab12Cd34Ef", "3 passed in <duration>, <temporary>"),
+        ("3 passed in 0.12s, /tmp/tmp.Ab12Cd34Ef", "3 passed in 0.12s, <temporary>"),
         ("<f at 0x7f0011223344> is 0x10", "<f at <address>> is 0x10"),
         ("bash: line 3: x: command not found", "bash: x: command not found"),
     ):
         assert without_volatile(text, time) == expected
+    said = "0.12s, 0m0.04s and 250.5 ms of 1.5s, 1m0.2s and 0.31 seconds"
+    kept = without_durations(said, RunTime(0.0, 1.4), lambda text: text == "0.31 seconds")
+    assert kept == "<duration>, <duration> and <duration> of 1.5s, 1m0.2s and 0.31 seconds"

@@ -35,6 +35,13 @@ def test_a_text_has_lines_in_another_case_twice_with_other_numbers_and_elsewhere
     assert len(set(LOG) - set(lines)) == 6, "and one has other numbers"
 
 
+def test_digits_beyond_what_python_reads_as_a_number_stay() -> None:
+    row = "9" * 5_000
+    assert row in changed("app.log", f"{row}\n" * 8)
+    text = json.dumps([10**4_299 * 9] * 8)
+    assert changed("a.json", text) == text
+
+
 def test_the_first_line_of_a_table_stays_and_rows_keep_their_columns() -> None:
     rows = [f"2024-01-{day:02},north,{day * 7},{day}.50" for day in range(1, 13)]
     lines = changed("sales.csv", "\n".join(["date,region,count,price", *rows]) + "\n").splitlines()

@@ -32,6 +32,8 @@ class Expected:
     schema: Schema
     offered: frozenset[str]
     """Names that can be called, where that is known (`offered_names`)."""
+    own_shell: bool = False
+    """Whether commands of SWE-agent's own are typed into this row's shell (`has_own_shell`)."""
     sources: dict[str, tuple[Source, ...]] = field(default_factory=dict)
     shell_form: tuple[str, ...] | bool | None = False
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from pivotrl_core.verifiers.software.source import ESCAPE_THAT_WARNS, read_source, same_source
 from pivotrl_core.verifiers.software.steps import Step
 from pivotrl_core.verifiers.software.tools import Operation
-from pivotrl_core.verifiers.workspace import Node, NodeKind
+from pivotrl_core.verifiers.workspace import MAX_BYTES, Node, NodeKind
 
 MAX_CHECKED = 200_000
 """Longer files are not checked; their tests are run all the same."""
@@ -79,11 +79,16 @@ def apply_edit(step: Step, nodes: Nodes) -> tuple[str, str | None]:
 
 
 def _replaced(text: str, step: Step) -> str:
+    """Each pair in its turn; lengths are worked out first, for ten pairs may each make a text ten times as long."""
     everywhere = bool(step.rest.get("replace_all"))
+    written = 0
     for old, new in step.pairs:
         count = text.count(old) if old else 0
         if count == 0 or (count > 1 and not everywhere):
             raise EditError("the old text is not there" if count == 0 else "the old text is there more than once")
+        written += count * len(new)
+        if max(written, len(text) + count * (len(new) - len(old))) > MAX_BYTES:
+            raise EditError("too much text")
         text = text.replace(old, new)
     return text
 

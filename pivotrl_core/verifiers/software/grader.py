@@ -35,7 +35,7 @@ from pivotrl_core.verifiers.settings import SoftwareSettings, VerdictReason
 from pivotrl_core.verifiers.similarity import is_blank
 from pivotrl_core.verifiers.software.comparison import SAME, Compared, Expected, compare
 from pivotrl_core.verifiers.software.edits import EditError, place_of
-from pivotrl_core.verifiers.software.open_file import open_file, with_path
+from pivotrl_core.verifiers.software.open_file import has_own_shell, open_file, with_path
 from pivotrl_core.verifiers.software.searches import as_commands
 from pivotrl_core.verifiers.software.steps import Step, read_step
 from pivotrl_core.verifiers.software.tools import Category, Operation
@@ -121,7 +121,7 @@ class SoftwareGrader:
 
     def _grade_one(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         expected, call = self._expected.of(candidate)[0], action.tool_calls[0]
-        step = read_step(call, schema_of(call.name, candidate.tools))
+        step = read_step(call, schema_of(call.name, candidate.tools), expected.own_shell)
         found = _compare_calls(expected, call, step)
         tried: dict[str, Json] = {}
         if found.name and found.score < 1.0 and not (step.error or step.missing or expected.step.missing):
@@ -137,7 +137,8 @@ class SoftwareGrader:
 
     def _grade_several(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         expected, actual = self._expected.of(candidate), action.tool_calls[:MAX_CALLS]
-        read = [read_step(call, schema_of(call.name, candidate.tools)) for call in actual]
+        own_shell = any(one.own_shell for one in expected)
+        read = [read_step(call, schema_of(call.name, candidate.tools), own_shell) for call in actual]
         steps = matching_steps(_scores(expected, actual, read))
         complete = bool(steps) and steps[-1][1] == len(action.tool_calls) == len(candidate.expert.tool_calls)
         components: dict[str, Json] = {
@@ -232,8 +233,10 @@ def _read_expert(candidate: Candidate) -> tuple[Expected, ...]:
     calls = candidate.expert.tool_calls[:MAX_CALLS]
     offered = offered_names(candidate)
     schemas = [schema_of(call.name, candidate.tools) for call in calls]
+    own_shell = has_own_shell(candidate)
     return tuple(
-        Expected(call, read_step(call, schema), schema, offered) for call, schema in zip(calls, schemas, strict=True)
+        Expected(call, read_step(call, schema), schema, offered, own_shell)
+        for call, schema in zip(calls, schemas, strict=True)
     )
 
 

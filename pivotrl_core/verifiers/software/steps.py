@@ -59,8 +59,14 @@ class Step:
         return CATEGORY_OF[self.operation]
 
 
-def read_step(call: ToolCall, schema: Schema) -> Step:
-    """The step that a call is. Never raises."""
+def read_step(call: ToolCall, schema: Schema, own_shell: bool = True) -> Step:
+    """The step that a call is. Never raises.
+
+    Args:
+        call: a call of any agent's tool.
+        schema: of its arguments, empty where that is not known.
+        own_shell: whether SWE-agent's commands, typed into a shell, are what they are in SWE-agent's.
+    """
     decoded = decode_arguments(call.arguments)
     if decoded.error:
         return Step(operation_of(call.name, {}), error=decoded.error)
@@ -68,7 +74,7 @@ def read_step(call: ToolCall, schema: Schema) -> Step:
     operation = operation_of(call.name, arguments)
     reading = _Reading(arguments)
     step = _read(operation, reading) if operation is not Operation.CALL else Step(operation, arguments)
-    if step.operation is Operation.RUN and (inner := _agent_command(step.command)):
+    if own_shell and step.operation is Operation.RUN and (inner := _agent_command(step.command)):
         return inner
     absent = absent_names(schema, arguments)
     return replace(step, missing=(*step.missing, *absent)) if absent else step

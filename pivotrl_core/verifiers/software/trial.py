@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from pivotrl_core.types import Candidate, Json
-from pivotrl_core.verifiers.effects import Effect, run_script, tree_after
+from pivotrl_core.verifiers.effects import Effect, Left, run_script, tree_after
 from pivotrl_core.verifiers.executions import Scripts
 from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.software.edits import EditError, Nodes, apply_edit, edited, same_result, static_error
@@ -61,7 +61,9 @@ def try_command(candidate: Candidate, expected: str, actual: str, workspace: Wor
     None where the two do not change the same files, those that differ are no source, or what they print differs.
     """
     wanted, found = (tree_after(command, workspace, scripts.limits) for command in (expected, actual))
-    if wanted is None or found is None or wanted.output != found.output or wanted.changed != found.changed:
+    if wanted is None or found is None or wanted.changed != found.changed:
+        return {}
+    if (wanted.output, wanted.outside) != (found.output, found.outside) or _permissions(wanted) != _permissions(found):
         return {}
     other = sorted(path for path in wanted.changed if wanted.nodes.get(path) != found.nodes.get(path))
     texts = [[_text(one.nodes.get(path)) for one in (wanted, found)] for path in other]
@@ -75,6 +77,10 @@ def try_command(candidate: Candidate, expected: str, actual: str, workspace: Wor
     if errors:
         return {"static": errors[0]}
     return _tested(candidate, sorted(wanted.changed), (wanted.nodes, found.nodes), workspace, scripts)
+
+
+def _permissions(left: Left) -> list[tuple[str, int]]:
+    return [(path, left.nodes[path].permissions) for path in sorted(left.changed) if path in left.nodes]
 
 
 def _text(node: Node | None) -> str | None:
