@@ -3,8 +3,8 @@
 Both sides start from copies of one workspace, in sandboxes of their own, with the same clock of git and the same hash
 seed of Python. What is volatile is written out first (`volatile.py`). Left out: times and owners of files, caches of
 Python and pytest, git's index (it holds times; what is staged is told instead) and its logs, variables that bash counts
-up. Where `./a`, `/box/a` and `a` name one file, what is shown may say either. Variables that a script leaves beside the
-expert's own do no harm; those of the expert must be there. Two effects say something about two actions only where the
+up. Where `./a`, `/box/a` and `a` name one file, what is shown may say either. Variables that a script leaves, and files
+in `/tmp` and `/dev/shm`, do no harm beside the expert's own; those of the expert must be there. Two effects say something about two actions only where the
 expert's is `telling`: it was not cut by a limit, every program was found, nothing runs on in the background, and
 something was shown or changed.
 """
@@ -54,7 +54,7 @@ _OF_THE_SHELL = re.compile(
     r"LC_|LANG|BASH|HIST|PS\d|PROMPT_|POSIX|IFS|CDPATH|ENV$|TMOUT|OPT(?:ARG|IND|ERR)|GLOBIGNORE|FIGNORE|EXECIGNORE|TIMEFORMAT"
 )
 """Names of variables that change what the shell itself does; they count as part of it."""
-_MAX_VARIABLES = 50
+_MAX_VARIABLES = _MAX_OUTSIDE = 50
 _ROOM_FILES, _ROOM_BYTES = 1_000, 8 * 2**20
 _HERE = re.compile(r"(?<![\w./~*?-])(?:\./+|/box/)(?=[\w.])")
 
@@ -64,12 +64,13 @@ class Effect:
     """What one run did, by digests.
 
     Attributes:
-        files: of all files, folders and links that were made, changed or removed, `/tmp` and `/dev/shm` included.
+        files: of all files, folders and links that were made, changed or removed, but for `outside`.
         output: of what was printed.
         lines: of its lines in the order of their text.
         status: exit status.
         shell: of folder, variables, functions and jobs that the shell has at the end, but for `variables`.
         variables: by name, of plain variables that were not there before.
+        outside: by path, of what is left in `/tmp` and `/dev/shm`.
         cut: the limit that ended it, or empty.
         telling: whether equality with this effect says anything.
         unordered: whether the order of lines says nothing: it follows that in which files were made.
@@ -81,6 +82,7 @@ class Effect:
     status: int
     shell: str
     variables: Mapping[str, str]
+    outside: Mapping[str, str]
     cut: str
     telling: bool
     unordered: bool = False
@@ -100,8 +102,14 @@ def difference(expected: Effect, actual: Effect) -> str:
     for name in ("cut", "files", output, "status", "shell"):
         if getattr(expected, name) != getattr(actual, name):
             return "output" if name == "lines" else name
-    lost = any(actual.variables.get(name) != value for name, value in expected.variables.items())
-    return "shell" if lost else ""
+    if _is_missing(expected.outside, actual.outside):
+        return "files"
+    return "shell" if _is_missing(expected.variables, actual.variables) else ""
+
+
+def _is_missing(expected: Mapping[str, str], actual: Mapping[str, str]) -> bool:
+    """Whether something of the expert's is not there, or another."""
+    return any(actual.get(name) != value for name, value in expected.items())
 
 
 def is_executable(script: str) -> bool:
@@ -131,6 +139,7 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     output = "" if cut else output  # where it was cut says nothing
     happened = bool(output) or bool(changes) or before != after
     shell, variables = _new_variables(before, after)
+    changes, outside = _outside(changes)
     return Effect(
         files=_digest(changes),
         output=_digest(output),
@@ -138,6 +147,7 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
         status=-1 if result.exit_status is None else result.exit_status,
         shell=_digest(shell),
         variables=variables,
+        outside=outside,
         cut=cut,
         telling=not cut and found and happened and _processes(after) <= _processes(before),
     )
@@ -240,11 +250,23 @@ def _changes(before: Tree, after: Tree, run_time: RunTime) -> list[list[Json]]:
     """What is new, other than it was, or gone, in the order of its path; names of `mktemp` say nothing."""
     paths = [path for path in before.nodes.keys() | after.nodes.keys() if _counts(path)]
     changes: list[list[Json]] = [
-        [os.fsencode(_named(path, run_time)).hex(), _content(after.nodes.get(path), run_time)]
+        [path.startswith("/"), os.fsencode(_named(path, run_time)).hex(), _content(after.nodes.get(path), run_time)]
         for path in paths
         if _other(before.nodes.get(path), after.nodes.get(path))
     ]
     return sorted(changes, key=canonical_json)
+
+
+def _outside(changes: list[list[Json]]) -> tuple[list[list[Json]], dict[str, str]]:
+    """The changes in the working folder, and by path a digest of each outside; all of them where those are many."""
+    outside: dict[str, list[Json]] = {}
+    for is_outside, name, content in changes:
+        if is_outside:
+            outside.setdefault(str(name), []).append(content)
+    if len(outside) > _MAX_OUTSIDE:
+        return changes, {}
+    inside = [change for change in changes if not change[0]]
+    return inside, {name: _digest(contents) for name, contents in outside.items()}
 
 
 def _named(path: str, run_time: RunTime) -> str:

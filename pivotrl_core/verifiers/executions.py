@@ -121,7 +121,7 @@ class Scripts:
             return replace(first, unordered=True)
         if not difference(first, run_script(script, workspace, self.limits)):
             return first
-        return Effect("", "", "", -1, "", {}, "not repeatable", telling=False)
+        return Effect("", "", "", -1, "", {}, {}, "not repeatable", telling=False)
 
 
 def _shown(candidate: Candidate) -> str:

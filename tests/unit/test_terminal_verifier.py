@@ -146,7 +146,7 @@ EXECUTED = [
     ("chmod 600 a.txt && echo ok", "chmod 644 a.txt && echo ok", "effect_differs"),
     ("tar cf /tmp/x.tar a.txt && echo done", "echo done", "effect_differs"),
     ("cat a.txt > /dev/shm/x; echo $?", "echo 0", "effect_differs"),
-    ("cat a.txt", "cat a.txt; touch /tmp/evil", "effect_differs"),
+    ("cat a.txt", "cat a.txt; touch /tmp/beside", "same_effect"),
     ("cp a.txt /tmp/x; echo 1", "cat a.txt > /tmp/x; echo 1", "same_effect"),
     ("cat a.txt > $(mktemp); echo 1", "cp --no-preserve=mode a.txt $(mktemp); echo 1", "same_effect"),
     ("ln -s a.txt l", "cp a.txt l", "effect_differs"),
@@ -241,7 +241,10 @@ BY_CHANCE = [
     ("ls logs/*.txt", "ls logs/*", "by chance"),
     ("head -n 5 app.log", "head -n 4 app.log", "differs"),
     ("head -n 5 app.log", "sed 5q app.log", "same"),
-    ("sort app.log | uniq -c", "sort app.log > /tmp/s; uniq -c /tmp/s; rm /tmp/s", "same"),
+    # A file that is left in /tmp beside does no harm, one that is missing or has other contents does.
+    ("sort app.log | uniq -c", "sort app.log > /tmp/s; uniq -c /tmp/s", "same"),
+    ("sort app.log > /tmp/s; uniq -c /tmp/s", "sort app.log | uniq -c", "differs"),
+    ("sort app.log > /tmp/s; uniq -c /tmp/s", "sort app.log | tee /dev/shm/s | uniq -c", "differs"),
     # Which file comes first is where they were made, not what was asked.
     ("grep -r ERROR logs", "grep ERROR logs/*", "by chance"),
     ("grep -r ERROR logs", "find logs -type f | sort | xargs grep -H ERROR", "same"),
