@@ -8,6 +8,7 @@ that stands alone).
   the same, unless one has another pronoun or preposition in place of the other's ('her' for 'his'). A word that only
   one of them has is taken for a remark in long texts, unless it is a name or one that turns what is said ('not',
   'only', 'before'). All else is another text: 'after' for 'before', 'June' for 'July', 'Anna' for 'Ben'.
+  Signs that touch a word or number, symbols and emoji are words that matter (`signs.py`).
 - Queries (SQL): the same signs and words in any case and spaces; what is quoted, to the character.
 - Technical texts: the same lines, runs of spaces inside of them as one.
 
@@ -21,6 +22,8 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
+
+from pivotrl_core.verifiers.signs import LETTER_MINUS, MARKS, SYMBOLS, spell_signs
 
 REMARK_SHARE = 0.1
 """Share of a text's words that another text may have in addition."""
@@ -37,7 +40,11 @@ _QUERY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _QUERY_TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|\w+(?:\.\w+)*|[<>!=]=|<>|\|\||\S")
-_TOKEN = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:[.,:]\d+)*")
+_LETTERS = rf"[^\W\d_](?:[^\W\d_]|[{MARKS}])*"
+_TOKEN = re.compile(
+    rf"{LETTER_MINUS}|{_LETTERS}(?:'{_LETTERS})?|\d+(?:[.,:]\d+)*|(?<=\w)[+#](?!\w)|(?<=[+#])[+#](?!\w)"
+    rf"|(?<=\w)\+(?=\w)|#(?=[^\W\d_])|[<>=]+(?=\w)|(?<=\w)[<>=]|[\^]|(?<=\d)\*+(?=[\d(])|[{SYMBOLS}]"
+)
 
 _MONTHS = (
     "january", "february", "march", "april", "may", "june",
@@ -129,6 +136,8 @@ def _same_prose(first: str, second: str) -> bool | None:
     added = _added(shorter, longer)
     if added is None or len(added) > REMARK_SHARE * len(longer):
         return False
+    if any(not word[0].isalnum() for word in added):  # a sign
+        return False
     return None if _TURNING.union(_capitalised(first), _capitalised(second)).isdisjoint(added) else False
 
 
@@ -149,12 +158,12 @@ def _lines(text: str) -> list[str]:
 
 @lru_cache(maxsize=KEPT_TEXTS)
 def _words(text: str) -> tuple[str, ...]:
-    """Words and numbers in their order, in one spelling."""
+    """Words, numbers and signs in their order, in one spelling."""
     for pattern, written in _MONEY:
         text = pattern.sub(written, text)
     text = _DAY_FIRST.sub(lambda match: _day(match[2], match[1]), text)
     text = _MONTH_FIRST.sub(lambda match: _day(match[1], match[2]), text)
-    text = text.casefold()
+    text = spell_signs(text.casefold())
     for pattern, written in _SPELT:
         text = pattern.sub(written, text)
     return tuple(_TOKEN.findall(text))

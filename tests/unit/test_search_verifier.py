@@ -77,6 +77,8 @@ DIFFERENT: list[tuple[Call, Call, str]] = [
     (search("flights from Paris to London"), search("flights from London to Paris"), "arguments_differ"),
     (search("jaguar speed animal site:nature.com"), search("jaguar speed animal"), "arguments_differ"),
     (search("jaguar -car"), search("jaguar car"), "arguments_differ"),
+    (search("C++ jobs Berlin"), search("C# jobs Berlin"), "arguments_differ"),
+    (search("phones >30 cm"), search("phones <30 cm"), "arguments_differ"),
     (search("rivers"), search("rivers", language="fr"), "target_differs"),
     (search("rivers"), ("search", {}), "target_differs"),
     (search("rivers"), ("search", {"queries": ["rivers", "lakes"]}), "arguments_differ"),
@@ -213,6 +215,14 @@ def test_names_of_documents_are_no_urls() -> None:
         ("-0", "0", True),
         ("", "x", False),
         ("x" * 30_000 + "a", "x" * 30_000 + "b", False),
+        ("C++", "C", False),
+        ("C++", "C#", False),
+        ("AB+", "AB-", False),
+        ("> 5", "< 5", False),
+        ("2^10", "2*10", False),
+        ("1/2", "1-2", False),
+        ("\u0926\u093f\u0928", "\u0926\u093e\u0928", False),
+        ("3 \u00d7 4", "3*4", True),
     ],
 )
 def test_answers_by_words_and_values(first: str, second: str, same: bool) -> None:
@@ -345,7 +355,7 @@ def test_a_row_names_its_own_index_below_the_folder_of_rows(pages: Path) -> None
 
 def test_an_index_without_operators_says_nothing_of_them(pages: Path) -> None:
     grader = SearchGrader(SearchSettings(index=str(pages), results=2))
-    for other in ("Rhine Danube -Vienna", "Rhine Danube site:a.com"):
+    for other in ("Rhine Danube -Vienna", "Rhine Danube site:a.com", "Rhine++ Danube"):
         assert not decide((search("Rhine Danube"),), (search(other),), grader).accepted
 
 

@@ -20,6 +20,7 @@ SAME = [
     ("Boxes go to the lift, bags to the stairs", "box goes to the lift; bag to the stairs!"),
     ("We wait for our parcel at the depot", "I wait for my parcel at the depot"),
     ("Add 20% to the price of each item", "Add 20 percent to the price of each item"),
+    ("Mark the **urgent** ones by 2026/05/12 please", "Mark the urgent ones by 2026-05-12 please"),
 ]
 OTHER = [
     ("Call the driver before the lorry leaves", "Call the driver after the lorry leaves"),
@@ -33,6 +34,13 @@ OTHER = [
     ("The first delivery failed because nobody answered", "The last delivery failed because nobody answered"),
     ("Book two rooms with three beds each", "Book three rooms with two beds each"),
     ("Ask for tea and coffee at the counter", "Ask for tea or coffee at the counter"),
+    ("Alert me when the temperature is >30 degrees", "Alert me when the temperature is <30 degrees"),
+    ("Patient with blood type A+ needs two units", "Patient with blood type A- needs two units"),
+    ("Find open jobs for C++ developers in Berlin", "Find open jobs for C# developers in Berlin"),
+    ("Find open jobs for C++ developers in Berlin", "Find open jobs for C developers in Berlin"),
+    ("React with \U0001f44d to the last message", "React with \U0001f44e to the last message"),
+    ("Set the ratio to 1/2 for all users", "Set the ratio to 1-2 for all users"),
+    ("Remind me \u0926\u093f\u0928 in the next week", "Remind me \u0926\u093e\u0928 in the next week"),
 ]
 
 

@@ -25,6 +25,7 @@ from pivotrl_core.verifiers.search.quantities import (
     scaled,
     value_of,
 )
+from pivotrl_core.verifiers.signs import AFTER, LETTER_MINUS, MARKS, SYMBOLS, spell_signs
 
 MAX_CHARACTERS = 20_000
 _MAX_QUESTION = 4_000
@@ -41,7 +42,8 @@ _DAY = re.compile(
 )
 _PIECE = re.compile(
     rf"(?P<day>=day:[\d-]+)|(?P<money>[-\u2212]?(?:us\$|[$€£¥]))?(?P<number>(?<![\w.]){NUMBER})(?P<percent>\s*%)?"
-    r"|(?P<word>\w+)|(?P<sign>[$€£¥&])"
+    rf"|(?P<word>{LETTER_MINUS}|\w[\w{MARKS}]*)"
+    rf"|(?P<sign>[$&{SYMBOLS}]|(?<=\w){AFTER}|[<>]=?(?=\s*[-+]?\d))|(?<=[\w)])\s*(?P<between>[*^])\s*\{{?(?=[\w(-])"
 )
 _ARTICLES = frozenset({"a", "an", "the"})
 _COUNTED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -88,7 +90,7 @@ def same_answer(expected: str, actual: str, question: str = "") -> bool:
 def plain_answer(text: str) -> tuple[str, ...]:
     """The words and values of an answer; equal ones say the same."""
     plain = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).casefold()
-    plain = _DAY.sub(_spell_day, _EMPHASIS.sub("", _without_bullets(plain)))
+    plain = spell_signs(_DAY.sub(_spell_day, _EMPHASIS.sub("", _without_bullets(plain))))
     day = parse_day(plain.strip().rstrip(".")) if len(plain) < 40 else None
     if day is not None:
         return ("day", str(day.year), str(day.month), str(day.day))
@@ -98,7 +100,7 @@ def plain_answer(text: str) -> tuple[str, ...]:
             _add_number(tokens, match)
         elif match["day"]:
             tokens += ["day", *match["day"][5:].split("-")]
-        elif (word := match["word"] or match["sign"]) not in _ARTICLES:
+        elif (word := match["word"] or match["sign"] or match["between"]) not in _ARTICLES:
             _add_word(tokens, word)
     if len(text) > MAX_CHARACTERS:
         tokens.append(text[MAX_CHARACTERS:])

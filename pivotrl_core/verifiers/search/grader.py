@@ -33,7 +33,7 @@ from pivotrl_core.verifiers.values import Comparison, equal_objects
 
 MAX_CALLS = 16
 """More calls than this in one action are never compared one by one."""
-_RULES = "2"
+_RULES = "3"
 
 
 class SearchReason(StrEnum):
