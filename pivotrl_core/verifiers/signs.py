@@ -15,6 +15,9 @@ _FIRST_MARK = 0x300
 _UNSAID = "\u00a9\u00ae\u00b0\u2044\u2212\u00d7"  # (c), (R), degrees; and those that have another spelling
 _PICTURE_SELECTORS = range(0xFE00, 0xFE10)
 _SPELT = str.maketrans({"\u2044": "/", "\u00d7": "*"})
+_POWER = re.compile("(?<!m)(?<!ft)[\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")  # m2 is a unit, no power
+_INDEX = re.compile("(?<=[0-9])[\u2080-\u2089]+")
+_VULGAR = re.compile("(?<=[0-9])(?=[\u00bc-\u00be\u2150-\u215e])")
 _FRACTION = re.compile(r"(?<![\w/.-])(\d{1,3})/(\d{1,3})(?![\w/-])")
 
 
@@ -38,6 +41,14 @@ AFTER = r"[+#]+(?!\w)"
 """Behind a word or number: `C++`, `C#`, `A+`, `18+`."""
 LETTER_MINUS = r"(?<![\w-])[^\W\d_]{1,2}-(?![\w-])"
 """A letter or two with a minus that nothing follows: `A-`, `AB-`."""
+
+
+def nfkc(text: str) -> str:
+    """NFKC in which raised and lowered digits do not become part of a number: `10\u00b2` is `10^2`, not `102`."""
+    if text.isascii():
+        return text
+    text = _INDEX.sub(lambda match: f"_{match[0]}", _POWER.sub(lambda match: f"^{match[0]}", text))
+    return unicodedata.normalize("NFKC", _VULGAR.sub(" ", text))
 
 
 def spell_signs(text: str) -> str:

@@ -94,6 +94,8 @@ SUM: dict[str, Json] = {"type": "string", "description": "A mathematical express
         ("12 - 5 - 1 + 3", "12 - 5 + 1 + 3", SUM, 0), ("2^3 + 1", "9 * 1", SUM, 1),
         ("8 \u00f7 2 - 1", "8 / 2 \u2212 1", {}, 1), ("1 2 + 3", "12 + 3", SUM, 0), ("1 / 0 + 2", "1 / 0 + 3", SUM, 0),
         ("9 ** 9 ** 9", "9 ** 9 ** 8", SUM, 0), ("10-20", "20-30", {}, 0),
+        ("3\u00b2 + 4\u00b2", "32 + 42", {}, 0), ("3\u00b2 + 4\u00b2", "3^2 + 4^2", {}, 1),
+        ("1.6*10^-19*3", "1.6*10^-19*4", SUM, 0), ("6.6*10^-34", "0*1", SUM, 0), ("5 - 5", "0*1", SUM, 1),
     ],
 )  # fmt: skip
 def test_arithmetic_is_the_same_by_its_signs_and_by_value_where_the_schema_says_so(

@@ -11,7 +11,6 @@ the one that the question asks for.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from pivotrl_core.verifiers.dates import parse_day
@@ -25,7 +24,7 @@ from pivotrl_core.verifiers.search.quantities import (
     scaled,
     value_of,
 )
-from pivotrl_core.verifiers.signs import AFTER, LETTER_MINUS, MARKS, SYMBOLS, spell_signs
+from pivotrl_core.verifiers.signs import AFTER, LETTER_MINUS, MARKS, SYMBOLS, nfkc, spell_signs
 
 MAX_CHARACTERS = 20_000
 _MAX_QUESTION = 4_000
@@ -89,7 +88,7 @@ def same_answer(expected: str, actual: str, question: str = "") -> bool:
 
 def plain_answer(text: str) -> tuple[str, ...]:
     """The words and values of an answer; equal ones say the same."""
-    plain = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).casefold()
+    plain = nfkc(text[:MAX_CHARACTERS]).casefold()
     plain = spell_signs(_DAY.sub(_spell_day, _EMPHASIS.sub("", _without_bullets(plain))))
     day = parse_day(plain.strip().rstrip(".")) if len(plain) < 40 else None
     if day is not None:

@@ -7,10 +7,9 @@ numbers and words with signs (`c++`, `a-`, `>30`) are words that nothing can sta
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
-from pivotrl_core.verifiers.signs import AFTER, LETTER_MINUS, MARKS, SYMBOLS
+from pivotrl_core.verifiers.signs import AFTER, LETTER_MINUS, MARKS, SYMBOLS, nfkc
 
 MAX_CHARACTERS = 4_000
 _PIECE = re.compile(
@@ -39,7 +38,7 @@ class Query:
 
 def read_query(text: str) -> Query:
     """The words of a query."""
-    plain = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).casefold()
+    plain = nfkc(text[:MAX_CHARACTERS]).casefold()
     words: dict[str, None] = {}
     fixed: set[str] = set()
     operators: list[str] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,6 +10,7 @@ from pivotrl_core.types import Json, ToolCall
 from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.naming import plain_name
 from pivotrl_core.verifiers.schema import Schema, absent_names, with_defaults
+from pivotrl_core.verifiers.signs import nfkc
 
 
 class Operation(StrEnum):
@@ -124,4 +124,4 @@ def _text(value: Json) -> str:
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18:
         return str(value)
-    return unicodedata.normalize("NFKC", value).strip() if isinstance(value, str) else ""
+    return nfkc(value).strip() if isinstance(value, str) else ""
