@@ -51,6 +51,9 @@ SAME: list[tuple[Call, Call]] = [
     (search("flights from Paris to London"), search("flights from paris to london")),
     (("search", {"queries": ["a river", "a lake"]}), ("search", {"queries": ["lakes", "rivers"]})),
     (("search", {"search_query": [{"q": "rivers"}]}), search("river")),
+    (("search", {"queries": [{"q": "rivers", "domains": ["a.com"]}]}), search("river", domains=["a.com"])),
+    (("answer", {"answer": ["Paris", "Rome"]}), ("answer", {"answer": ["rome", "Paris"]})),
+    (("find", {"pattern": ["foo", "bar"]}), ("find", {"pattern": ["Bar", "foo"]})),
     (visit("http://www.Example.com:80/a/?utm_source=x&b=2&a=1#top"), visit("https://example.com/a?a=1&b=2")),
     (visit("https://bücher.example/ä"), ("visit", {"url": ["https://xn--bcher-kva.example/%C3%A4"], "goal": "prices"})),
     (("open", {"id": 3, "cursor": 1}), ("open", {"id": "3", "cursor": 1})),
@@ -93,6 +96,11 @@ DIFFERENT: list[tuple[Call, Call, str]] = [
     (("answer", {"answer": "-5"}), ("answer", {"answer": "5"}), "answer_differs"),
     (("answer", {"answer": "!"}), ("answer", {"answer": "?"}), "answer_differs"),
     (("answer", {"answer": "5"}), ("answer", {"answer": "5%"}), "answer_differs"),
+    (("answer", {"answer": ["Paris", "London"]}), ("answer", {"answer": ["Paris", "Rome"]}), "answer_differs"),
+    (("answer", {"answer": ["Paris", "London"]}), ("answer", {"answer": "Paris"}), "answer_differs"),
+    (("find", {"pattern": ["foo", "bar"]}), ("find", {"pattern": ["foo", "zzz"]}), "arguments_differ"),
+    (("search", {"queries": [{"q": "rivers", "domains": ["a.com"]}]}),
+     ("search", {"queries": [{"q": "rivers", "domains": ["b.com"]}]}), "target_differs"),
     (("calculator", {"x": 1}), ("calculator", {"x": True}), "arguments_differ"),
 ]  # fmt: skip
 
@@ -355,6 +363,18 @@ def test_a_row_names_its_own_index_below_the_folder_of_rows(pages: Path) -> None
     assert not decide((one,), (two,), SearchGrader(SearchSettings(results=2)), index="pages").accepted
     with pytest.raises(DataError, match="below"):
         decide((one,), (two,), grader, index="../pages")
+
+
+def test_several_queries_find_the_same_only_where_each_does(pages: Path) -> None:
+    grader = SearchGrader(SearchSettings(index=str(pages), results=2))
+    asked = ["Rhine Cologne Danube Vienna", "flour water yeast"]
+    expected = ("search", {"queries": asked})
+    assert decide(
+        (expected,), (("search", {"queries": ["streams through Basel and Budapest", asked[1]]}),), grader
+    ).accepted
+    for other in (asked[:1], ["streams through Basel and Budapest"], [asked[0], "Africa"], [*asked, *["Africa"] * 9]):
+        assert not decide((expected,), (("search", {"queries": other}),), grader).accepted
+        assert not decide((("search", {"queries": other}),), (expected,), grader).accepted
 
 
 def test_an_index_without_operators_says_nothing_of_them(pages: Path) -> None:
