@@ -33,8 +33,8 @@ from pivotrl_core.verifiers.values import Comparison, equal_objects
 
 MAX_CALLS = 16
 """More calls than this in one action are never compared one by one."""
-MAX_CHARACTERS = 20_000
-"""Several answers of one call that are longer together are compared for equality only."""
+MAX_ANSWERS, MAX_CHARACTERS = 8, 4_000
+"""More answers of one call than this, or several that are longer together, are compared for equality only."""
 _RULES = "3"
 
 
@@ -261,8 +261,9 @@ def _compare_steps(expected: _Expected, actual: Step, candidate: Candidate) -> _
 
 def _compare_answer_texts(expected: Sequence[str], actual: Sequence[str], candidate: Candidate) -> _Compared:
     """Answers of as many parts, matched one to one in any order; the row's own answers count for a single one."""
-    longest = max(sum(map(len, side)) for side in (expected, actual))
-    if len(expected) != len(actual) or (len(expected) > 1 and longest > MAX_CHARACTERS):
+    several, longest = len(expected) > 1, max(sum(map(len, side)) for side in (expected, actual))
+    too_much = several and (longest > MAX_CHARACTERS or len(expected) > MAX_ANSWERS)
+    if too_much or len(expected) != len(actual):
         return _SAME if sorted(expected) == sorted(actual) else _Compared(True, True, difference="answer")
     others = _row_answers(candidate) if len(expected) == 1 else []
     question = question_of(candidate)
