@@ -242,6 +242,7 @@ def test_answers_by_words_and_values(first: str, second: str, same: bool) -> Non
 
 
 HEIGHT = "How many metres high is Mount Arn?"
+WINNER = "Who won, Ann or Bob, and by how many points?"
 YEAR = "In which year did Ann Lee found the Arn Mill?"
 
 
@@ -262,6 +263,9 @@ YEAR = "In which year did Ann Lee found the Arn Mill?"
         ("Which is longer, the Rhine or the Elbe?", "Rhine", "The Elbe is longer than the Rhine", False),
         ("Did Ann or Bob win, and when?", "Ann in 1990", "Bob in 1990", False),
         ("Did Ann or Bob win, and when?", "Ann, 1990", "Ann won in 1990", False),
+        (WINNER, "Bob won by 5 points", "Ann and Bob won by 5 points", False),
+        (WINNER, "Bob, by 5 points", "5", False),
+        (WINNER, "Bob, by 5 points", "Bob won by 5 points.", True),
         ("When?", "12 May 2020", "It was on May 12th, 2020.", True),
         ("When?", "12 May 2020", "It was on May 13th, 2020.", False),
         ("How much?", "48.8 million dollars", "US$48.8M", True),
