@@ -20,6 +20,7 @@ SAME = [
     ("Boxes go to the lift, bags to the stairs", "box goes to the lift; bag to the stairs!"),
     ("We wait for our parcel at the depot", "I wait for my parcel at the depot"),
     ("Add 20% to the price of each item", "Add 20 percent to the price of each item"),
+    ("Once upon a time in the old West", "Once Upon A Time in the Old West"),
     ("Mark the **urgent** ones by 2026/05/12 please", "Mark the urgent ones by 2026-05-12 please"),
 ]
 OTHER = [
@@ -34,6 +35,12 @@ OTHER = [
     ("The first delivery failed because nobody answered", "The last delivery failed because nobody answered"),
     ("Book two rooms with three beds each", "Book three rooms with two beds each"),
     ("Ask for tea and coffee at the counter", "Ask for tea or coffee at the counter"),
+    ("Tell him that I saw her yesterday evening", "Tell her that I saw him yesterday evening"),
+    ("Send an invoice to Anna for Ben by tomorrow", "Send an invoice for Anna to Ben by tomorrow"),
+    ("Give my regards to your wife and kids", "Give your regards to my wife and kids"),
+    ("Move 3 boxes from A to B today", "Move 3 boxes from B to A today"),
+    ("Assign the ticket to group A today please", "Assign the ticket to group today please"),
+    ("The order was delivered to the depot", "The order will be delivered to the depot"),
     ("Alert me when the temperature is >30 degrees", "Alert me when the temperature is <30 degrees"),
     ("Patient with blood type A+ needs two units", "Patient with blood type A- needs two units"),
     ("Find open jobs for C++ developers in Berlin", "Find open jobs for C# developers in Berlin"),
