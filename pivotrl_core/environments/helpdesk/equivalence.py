@@ -14,6 +14,7 @@ the expert states, without guessing: 'on 11 May or 12 May or 13 May' names no da
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pivotrl_core.environments.helpdesk.arguments import TOOLS_BY_NAME, ArgumentError, parse_arguments
 from pivotrl_core.environments.helpdesk.spellings import find_days, mentions
@@ -51,6 +52,12 @@ def same_meaning(expected: str, actual: str, shown: str = "") -> bool:
     if refuses(expected) or refuses(actual):
         return refuses(expected) and refuses(actual)
     return _states_facts_of(expected, actual, shown)
+
+
+def guesses(text: str, answers: Sequence[str], shown: str) -> bool:
+    """Whether a text names more days (or figures) beside an answer that it names than can be meant."""
+    groups = zip(_facts(" ; ".join(answers)), _facts(text), _facts(shown), strict=True)
+    return any(wanted and len(given - wanted - known) > MAX_FURTHER for wanted, given, known in groups)
 
 
 def _states_facts_of(expected: str, actual: str, shown: str) -> bool:
