@@ -41,7 +41,7 @@ def same_expression(expected: str, actual: str, schema: Mapping[str, object]) ->
     if not isinstance(description, str) or not _SAID.search(description):
         return False
     one, two = _value(first), _value(second)
-    return one is not None and two is not None and math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-9)
+    return one is not None and two is not None and math.isclose(one, two, rel_tol=1e-9)
 
 
 def _value(text: str) -> float | None:

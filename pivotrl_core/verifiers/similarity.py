@@ -25,6 +25,7 @@ from pivotrl_core.verifiers.arithmetic import is_expression, same_expression
 from pivotrl_core.verifiers.comparators import Comparator
 from pivotrl_core.verifiers.dates import same_day, same_instant, same_time
 from pivotrl_core.verifiers.schema import IGNORE_CASE, IGNORE_PREFIX
+from pivotrl_core.verifiers.signs import nfkc
 from pivotrl_core.verifiers.wording import is_prose, plain_signs, sense
 
 FREE_TEXT_WORDS = 5
@@ -62,7 +63,7 @@ def free_text_similarity(expected: str, actual: str) -> float:
     by_character = text_similarity(expected, actual)
     if not by_character or (by_character == 1.0 and is_prose(expected) and is_prose(actual)):
         return by_character
-    same = sense(_nfkc(expected), _nfkc(actual))
+    same = sense(nfkc(expected), nfkc(actual))
     if same is None:
         return by_character
     return max(by_character, 0.9) if same else by_character / 2
@@ -97,7 +98,7 @@ def _same_name(first: str, second: str) -> bool:
 
 
 def _normal(text: str, schema: Mapping[str, Json]) -> str:
-    normal = _nfkc(text).strip()
+    normal = nfkc(text).strip()
     if not any(key in schema for key in _IDENTIFYING):
         normal = plain_signs(normal)
     prefix = schema.get(IGNORE_PREFIX)
@@ -125,11 +126,7 @@ def _plain_url(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    return " ".join(plain_signs(_nfkc(text)).casefold().split())
-
-
-def _nfkc(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return " ".join(plain_signs(nfkc(text)).casefold().split())
 
 
 def _numbers(text: str) -> list[str]:

@@ -4,10 +4,12 @@ A text is prose, a query of a database, or technical (it has an option of a comm
 that stands alone).
 
 - Prose: its words without articles, auxiliaries, pronouns, light prepositions and courtesies, in their order, plurals
-  as singulars, contractions written out, days as month and number. Texts with the same of these say
-  the same, unless one has another pronoun or preposition in place of the other's ('her' for 'his'). A word that only
-  one of them has is taken for a remark in long texts, unless it is a name or one that turns what is said ('not',
-  'only', 'before'). All else is another text: 'after' for 'before', 'June' for 'July', 'Anna' for 'Ben'.
+  as singulars, contractions written out, days as month and number. Texts with the same of these say the same, unless
+  one has another pronoun or preposition in place of the other's ('her' for 'his'), has them in other places ('to Anna
+  for Ben', 'for Anna to Ben'), or says what will be where the other says what was. A word that only one of them has is
+  taken for a remark in long texts, unless it is a name or one that turns what is said ('not', 'only', 'before'). All
+  else is another text: 'after' for 'before', 'June' for 'July', 'Anna' for 'Ben'.
+  Signs that touch a word or number, symbols and emoji are words that matter (`signs.py`).
 - Queries (SQL): the same signs and words in any case and spaces; what is quoted, to the character.
 - Technical texts: the same lines, runs of spaces inside of them as one.
 
@@ -21,6 +23,8 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
+
+from pivotrl_core.verifiers.signs import LETTER_MINUS, MARKS, SYMBOLS, spell_signs
 
 REMARK_SHARE = 0.1
 """Share of a text's words that another text may have in addition."""
@@ -37,7 +41,11 @@ _QUERY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _QUERY_TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|\w+(?:\.\w+)*|[<>!=]=|<>|\|\||\S")
-_TOKEN = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:[.,:]\d+)*")
+_LETTERS = rf"[^\W\d_](?:[^\W\d_]|[{MARKS}])*"
+_TOKEN = re.compile(
+    rf"{LETTER_MINUS}|{_LETTERS}(?:'{_LETTERS})?|\d+(?:[.,:]\d+)*|(?<=\w)[+#](?!\w)|(?<=[+#])[+#](?!\w)"
+    rf"|(?<=\w)\+(?=\w)|#(?=[^\W\d_])|[<>=]+(?=\w)|(?<=\w)[<>=]|[\^]|(?<=\d)\*+(?=[\d(])|[{SYMBOLS}]"
+)
 
 _MONTHS = (
     "january", "february", "march", "april", "may", "june",
@@ -50,6 +58,8 @@ _MONEY = (
     (re.compile(r"€\s?(\d[\d.,]*)"), r"\1 euro"), (re.compile(r"\$\s?(\d[\d.,]*)"), r"\1 dollar"),
     (re.compile(r"£\s?(\d[\d.,]*)"), r"\1 pound"), (re.compile(r"(\d)\s?%"), r"\1 percent"),
 )  # fmt: skip
+_LETTER_A = re.compile(r"(?<=\w )A(?![\w'+-])(?! [A-Z])")
+"""A name, such as that of a group or a place; but for headings in capitals."""
 _SPELT = (
     (re.compile(r"\bcan(?:not|'t)\b"), "can not"), (re.compile(r"\bwon't\b"), "will not"),
     (re.compile(r"n't\b"), " not"), (re.compile(r"'(?:s|re|ll|ve|d|m)\b"), ""), (re.compile(r"\bno one\b"), "nobody"),
@@ -71,12 +81,13 @@ _FILLING = _set("""
     a an the is are was were be been being am will would shall has have had having do does did please kindly just really
     very so then there here and which who come came comes coming get got getting going hi hello dear thanks thank
 """)
+_PAST, _FUTURE = _set("was were did had"), _set("will shall")
 _LIGHT = _FILLING | _PRONOUNS | _PREPOSITIONS
 _TURNING = _set("""
     not no never nobody nothing none neither nor without except unless only or either all any both each every some few
     more less fewer most least before after until till since if when while instead again back front left right up down
     first last next once twice half too enough almost over under above below from into out off against between high low
-    new old same other another can must may might should
+    new old same other another can must may might should lettera
 """)
 
 
@@ -118,18 +129,50 @@ def sense(expected: str, actual: str) -> bool | None:
 
 def _same_prose(first: str, second: str) -> bool | None:
     words, others = _words(first), _words(second)
-    for group in (_PRONOUNS, _PREPOSITIONS):
-        own, theirs = (Counter(word for word in text if word in group) for text in (words, others))
-        if own - theirs and theirs - own:
-            return False
     one, two = ([_singular(word) for word in text if word not in _LIGHT] for text in (words, others))
+    if _other_time(words, others) or any(
+        _other_particles(words, others, group, placed=one == two) for group in (_PRONOUNS, _PREPOSITIONS)
+    ):
+        return False
     if one == two:
         return True if one else None
     shorter, longer = sorted((one, two), key=len)
     added = _added(shorter, longer)
     if added is None or len(added) > REMARK_SHARE * len(longer):
         return False
+    if any(not word[0].isalnum() for word in added):  # a sign
+        return False
     return None if _TURNING.union(_capitalised(first), _capitalised(second)).isdisjoint(added) else False
+
+
+def _other_particles(first: Sequence[str], second: Sequence[str], group: frozenset[str], placed: bool) -> bool:
+    """Whether each text has a word of the group that the other lacks, or both have the same in other places.
+
+    `placed`: all other words agree, so that a place is the word that follows; else their order alone counts.
+    """
+    own, theirs = ([word for word in text if word in group] for text in (first, second))
+    if Counter(own) != Counter(theirs):
+        return bool(Counter(own) - Counter(theirs)) and bool(Counter(theirs) - Counter(own))
+    return _followed(first, group) != _followed(second, group) if placed else own != theirs
+
+
+def _followed(text: Sequence[str], group: frozenset[str]) -> list[tuple[str, str]]:
+    """The words of a group, each with the next word that is not a light one."""
+    found: list[tuple[str, str]] = []
+    following = ""
+    for word in reversed(text):
+        if word in group:
+            found.append((word, following))
+        elif word not in _LIGHT:
+            following = word
+    return [(word, _singular(content)) for word, content in found]
+
+
+def _other_time(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether one text says that something was, where the other says that it will be."""
+    own, theirs = (Counter(word for word in text if word in _PAST | _FUTURE) for text in (first, second))
+    left, right = (own - theirs).keys(), (theirs - own).keys()
+    return bool((left & _PAST and right & _FUTURE) or (left & _FUTURE and right & _PAST))
 
 
 def _capitalised(text: str) -> set[str]:
@@ -149,12 +192,12 @@ def _lines(text: str) -> list[str]:
 
 @lru_cache(maxsize=KEPT_TEXTS)
 def _words(text: str) -> tuple[str, ...]:
-    """Words and numbers in their order, in one spelling."""
+    """Words, numbers and signs in their order, in one spelling."""
     for pattern, written in _MONEY:
         text = pattern.sub(written, text)
     text = _DAY_FIRST.sub(lambda match: _day(match[2], match[1]), text)
     text = _MONTH_FIRST.sub(lambda match: _day(match[1], match[2]), text)
-    text = text.casefold()
+    text = spell_signs(_LETTER_A.sub("lettera", text).casefold())
     for pattern, written in _SPELT:
         text = pattern.sub(written, text)
     return tuple(_TOKEN.findall(text))

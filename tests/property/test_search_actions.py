@@ -98,6 +98,8 @@ HOSTILE = [
     ("open", {"url": "a." * 3_000 + "com/x"}, {"url": "http://" + "a-" * 3_000}),
     ("open", {"url": "http://" + "ü" * 3_900}, {"url": "http://" + "ä" * 3_900}),
     ("final_answer", {"answer": "1" * 500_000}, {"answer": "1" * 499_999 + "2"}),
+    ("final_answer", {"answer": ["a " * 9_000] * 8}, {"answer": ["b " * 9_000] * 8}),
+    ("final_answer", {"answer": ["a " * 240] * 8}, {"answer": ["b " * 240] * 8}),
     ("final_answer", {"answer": "1,111" * 100_000}, {"answer": "1e999 million " * 50_000}),
     ("final_answer", {"answer": "answer" * 80_000}, {"answer": "answer: *" * 80_000}),
     ("final_answer", {"answer": "<answer>" * 80_000}, {"answer": "\\boxed{" * 80_000}),

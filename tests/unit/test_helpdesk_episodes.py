@@ -127,7 +127,11 @@ def test_a_wrong_value_fails_on_the_database():
 
 
 def test_a_question_needs_its_answer_said_and_the_order_read():
-    for text, reads, expected in (("On 12 May.", True, 1.0), ("Soon.", True, 0.0), ("On 12 May.", False, 0.0)):
+    cases = (
+        ("On 12 May.", True, 1.0), ("Soon.", True, 0.0), ("On 12 May.", False, 0.0),
+        ("On 11 May or 12 May or 13 May.", True, 0.0), ("12 May; C4077 on 8 May, B3055 on 20 April.", True, 1.0),
+    )  # fmt: skip
+    for text, reads, expected in cases:
         desk = start(TOLD_ASK)
         if reads:
             read(desk)

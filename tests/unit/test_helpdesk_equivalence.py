@@ -99,6 +99,9 @@ def test_look_ups_by_keys_of_one_message_are_the_same(said, expected, actual, sa
         ("It arrives on 12 May.", "It arrives on 112 May.", False),
         ("It arrives on 12 May.", "Order K2012 may be late.", False),
         ("The total is 35.", "Order K2041 costs 35 in all.", True),
+        ("It arrives on 12 May.", "It arrives on 11 May or 12 May or 13 May.", False),
+        ("The total is 84.", f"It is {' or '.join(map(str, range(60, 99)))}.", False),
+        ("The total is 35.", "The total is 35, for 2 mugs.", True),
         ("The total is 35.", "well " * 300 + "35", False),
         ("Done, order K2041 is cancelled.", "I found your order and cancelled it. This cannot be undone.", True),
         ("Done, order K2041 is cancelled.", "Sorry, I couldn't cancel order K2041.", False),
@@ -110,6 +113,14 @@ def test_look_ups_by_keys_of_one_message_are_the_same(said, expected, actual, sa
 def test_messages_that_the_user_takes_for_the_same_before_an_order_was_found(expected, actual, same):
     candidate = Candidate((Message(Role.USER, "Hello"),), (), Message(Role.ASSISTANT, expected), "t", 1)
     assert VERIFIER.verify(candidate, Action(content=actual)).reward == float(same)
+
+
+def test_an_answer_may_repeat_what_was_shown_before():
+    shown = Message(Role.TOOL, '{"items": [["mug", 2, 10], ["lamp", 1, 15]], "date": "2026-05-12", "total": 35}')
+    said = "2 mugs at 10 and 1 lamp at 15 make 35."
+    for state, same in (((shown,), True), ((), False)):
+        candidate = Candidate(state, (), Message(Role.ASSISTANT, "The total is 35."), "t", 1)
+        assert DOMAIN.same_message(candidate, "The total is 35.", said) is same
 
 
 ALTERNATIVES = (

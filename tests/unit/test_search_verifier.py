@@ -51,6 +51,9 @@ SAME: list[tuple[Call, Call]] = [
     (search("flights from Paris to London"), search("flights from paris to london")),
     (("search", {"queries": ["a river", "a lake"]}), ("search", {"queries": ["lakes", "rivers"]})),
     (("search", {"search_query": [{"q": "rivers"}]}), search("river")),
+    (("search", {"queries": [{"q": "rivers", "domains": ["a.com"]}]}), search("river", domains=["a.com"])),
+    (("answer", {"answer": ["Paris", "Rome"]}), ("answer", {"answer": ["rome", "Paris"]})),
+    (("find", {"pattern": ["foo", "bar"]}), ("find", {"pattern": ["Bar", "foo"]})),
     (visit("http://www.Example.com:80/a/?utm_source=x&b=2&a=1#top"), visit("https://example.com/a?a=1&b=2")),
     (visit("https://bücher.example/ä"), ("visit", {"url": ["https://xn--bcher-kva.example/%C3%A4"], "goal": "prices"})),
     (("open", {"id": 3, "cursor": 1}), ("open", {"id": "3", "cursor": 1})),
@@ -77,6 +80,8 @@ DIFFERENT: list[tuple[Call, Call, str]] = [
     (search("flights from Paris to London"), search("flights from London to Paris"), "arguments_differ"),
     (search("jaguar speed animal site:nature.com"), search("jaguar speed animal"), "arguments_differ"),
     (search("jaguar -car"), search("jaguar car"), "arguments_differ"),
+    (search("C++ jobs Berlin"), search("C# jobs Berlin"), "arguments_differ"),
+    (search("phones >30 cm"), search("phones <30 cm"), "arguments_differ"),
     (search("rivers"), search("rivers", language="fr"), "target_differs"),
     (search("rivers"), ("search", {}), "target_differs"),
     (search("rivers"), ("search", {"queries": ["rivers", "lakes"]}), "arguments_differ"),
@@ -91,6 +96,11 @@ DIFFERENT: list[tuple[Call, Call, str]] = [
     (("answer", {"answer": "-5"}), ("answer", {"answer": "5"}), "answer_differs"),
     (("answer", {"answer": "!"}), ("answer", {"answer": "?"}), "answer_differs"),
     (("answer", {"answer": "5"}), ("answer", {"answer": "5%"}), "answer_differs"),
+    (("answer", {"answer": ["Paris", "London"]}), ("answer", {"answer": ["Paris", "Rome"]}), "answer_differs"),
+    (("answer", {"answer": ["Paris", "London"]}), ("answer", {"answer": "Paris"}), "answer_differs"),
+    (("find", {"pattern": ["foo", "bar"]}), ("find", {"pattern": ["foo", "zzz"]}), "arguments_differ"),
+    (("search", {"queries": [{"q": "rivers", "domains": ["a.com"]}]}),
+     ("search", {"queries": [{"q": "rivers", "domains": ["b.com"]}]}), "target_differs"),
     (("calculator", {"x": 1}), ("calculator", {"x": True}), "arguments_differ"),
 ]  # fmt: skip
 
@@ -213,6 +223,18 @@ def test_names_of_documents_are_no_urls() -> None:
         ("-0", "0", True),
         ("", "x", False),
         ("x" * 30_000 + "a", "x" * 30_000 + "b", False),
+        ("C++", "C", False),
+        ("C++", "C#", False),
+        ("AB+", "AB-", False),
+        ("> 5", "< 5", False),
+        ("2^10", "2*10", False),
+        ("1/2", "1-2", False),
+        ("10\u00b2", "102", False),
+        ("10\u00b2", "10^2", True),
+        ("CO\u2082", "CO2", True),
+        ("12 km\u00b2", "12 km2", True),
+        ("\u0926\u093f\u0928", "\u0926\u093e\u0928", False),
+        ("3 \u00d7 4", "3*4", True),
     ],
 )
 def test_answers_by_words_and_values(first: str, second: str, same: bool) -> None:
@@ -220,6 +242,7 @@ def test_answers_by_words_and_values(first: str, second: str, same: bool) -> Non
 
 
 HEIGHT = "How many metres high is Mount Arn?"
+WINNER = "Who won, Ann or Bob, and by how many points?"
 YEAR = "In which year did Ann Lee found the Arn Mill?"
 
 
@@ -240,6 +263,9 @@ YEAR = "In which year did Ann Lee found the Arn Mill?"
         ("Which is longer, the Rhine or the Elbe?", "Rhine", "The Elbe is longer than the Rhine", False),
         ("Did Ann or Bob win, and when?", "Ann in 1990", "Bob in 1990", False),
         ("Did Ann or Bob win, and when?", "Ann, 1990", "Ann won in 1990", False),
+        (WINNER, "Bob won by 5 points", "Ann and Bob won by 5 points", False),
+        (WINNER, "Bob, by 5 points", "5", False),
+        (WINNER, "Bob, by 5 points", "Bob won by 5 points.", True),
         ("When?", "12 May 2020", "It was on May 12th, 2020.", True),
         ("When?", "12 May 2020", "It was on May 13th, 2020.", False),
         ("How much?", "48.8 million dollars", "US$48.8M", True),
@@ -343,9 +369,21 @@ def test_a_row_names_its_own_index_below_the_folder_of_rows(pages: Path) -> None
         decide((one,), (two,), grader, index="../pages")
 
 
+def test_several_queries_find_the_same_only_where_each_does(pages: Path) -> None:
+    grader = SearchGrader(SearchSettings(index=str(pages), results=2))
+    asked = ["Rhine Cologne Danube Vienna", "flour water yeast"]
+    expected = ("search", {"queries": asked})
+    assert decide(
+        (expected,), (("search", {"queries": ["streams through Basel and Budapest", asked[1]]}),), grader
+    ).accepted
+    for other in (asked[:1], ["streams through Basel and Budapest"], [asked[0], "Africa"], [*asked, *["Africa"] * 9]):
+        assert not decide((expected,), (("search", {"queries": other}),), grader).accepted
+        assert not decide((("search", {"queries": other}),), (expected,), grader).accepted
+
+
 def test_an_index_without_operators_says_nothing_of_them(pages: Path) -> None:
     grader = SearchGrader(SearchSettings(index=str(pages), results=2))
-    for other in ("Rhine Danube -Vienna", "Rhine Danube site:a.com"):
+    for other in ("Rhine Danube -Vienna", "Rhine Danube site:a.com", "Rhine++ Danube"):
         assert not decide((search("Rhine Danube"),), (search(other),), grader).accepted
 
 

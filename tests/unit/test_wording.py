@@ -20,6 +20,8 @@ SAME = [
     ("Boxes go to the lift, bags to the stairs", "box goes to the lift; bag to the stairs!"),
     ("We wait for our parcel at the depot", "I wait for my parcel at the depot"),
     ("Add 20% to the price of each item", "Add 20 percent to the price of each item"),
+    ("Once upon a time in the old West", "Once Upon A Time in the Old West"),
+    ("Mark the **urgent** ones by 2026/05/12 please", "Mark the urgent ones by 2026-05-12 please"),
 ]
 OTHER = [
     ("Call the driver before the lorry leaves", "Call the driver after the lorry leaves"),
@@ -33,6 +35,19 @@ OTHER = [
     ("The first delivery failed because nobody answered", "The last delivery failed because nobody answered"),
     ("Book two rooms with three beds each", "Book three rooms with two beds each"),
     ("Ask for tea and coffee at the counter", "Ask for tea or coffee at the counter"),
+    ("Tell him that I saw her yesterday evening", "Tell her that I saw him yesterday evening"),
+    ("Send an invoice to Anna for Ben by tomorrow", "Send an invoice for Anna to Ben by tomorrow"),
+    ("Give my regards to your wife and kids", "Give your regards to my wife and kids"),
+    ("Move 3 boxes from A to B today", "Move 3 boxes from B to A today"),
+    ("Assign the ticket to group A today please", "Assign the ticket to group today please"),
+    ("The order was delivered to the depot", "The order will be delivered to the depot"),
+    ("Alert me when the temperature is >30 degrees", "Alert me when the temperature is <30 degrees"),
+    ("Patient with blood type A+ needs two units", "Patient with blood type A- needs two units"),
+    ("Find open jobs for C++ developers in Berlin", "Find open jobs for C# developers in Berlin"),
+    ("Find open jobs for C++ developers in Berlin", "Find open jobs for C developers in Berlin"),
+    ("React with \U0001f44d to the last message", "React with \U0001f44e to the last message"),
+    ("Set the ratio to 1/2 for all users", "Set the ratio to 1-2 for all users"),
+    ("Remind me \u0926\u093f\u0928 in the next week", "Remind me \u0926\u093e\u0928 in the next week"),
 ]
 
 
@@ -86,6 +101,8 @@ SUM: dict[str, Json] = {"type": "string", "description": "A mathematical express
         ("12 - 5 - 1 + 3", "12 - 5 + 1 + 3", SUM, 0), ("2^3 + 1", "9 * 1", SUM, 1),
         ("8 \u00f7 2 - 1", "8 / 2 \u2212 1", {}, 1), ("1 2 + 3", "12 + 3", SUM, 0), ("1 / 0 + 2", "1 / 0 + 3", SUM, 0),
         ("9 ** 9 ** 9", "9 ** 9 ** 8", SUM, 0), ("10-20", "20-30", {}, 0),
+        ("3\u00b2 + 4\u00b2", "32 + 42", {}, 0), ("3\u00b2 + 4\u00b2", "3^2 + 4^2", {}, 1),
+        ("1.6*10^-19*3", "1.6*10^-19*4", SUM, 0), ("6.6*10^-34", "0*1", SUM, 0), ("5 - 5", "0*1", SUM, 1),
     ],
 )  # fmt: skip
 def test_arithmetic_is_the_same_by_its_signs_and_by_value_where_the_schema_says_so(

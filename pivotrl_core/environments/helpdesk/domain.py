@@ -33,5 +33,4 @@ class HelpdeskDomain:
 
     def same_message(self, candidate: Candidate, expected: str, actual: str) -> bool:
         """Whether two messages say the same to the user: both ask, both refuse, or both give the same result."""
-        del candidate
-        return same_meaning(expected, actual)
+        return same_meaning(expected, actual, "\n".join(message.content for message in candidate.state))

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from pivotrl_core.environments.helpdesk.catalogue import TOOLS
-from pivotrl_core.environments.helpdesk.database import Database, database_from_json, database_to_json
+from pivotrl_core.environments.helpdesk.database import PRICES, Database, database_from_json, database_to_json
+from pivotrl_core.environments.helpdesk.equivalence import guesses
 from pivotrl_core.environments.helpdesk.policy import POLICY
 from pivotrl_core.environments.helpdesk.scenario import Scenario, Write, scenario_from_json
 from pivotrl_core.environments.helpdesk.spellings import canonical_date, find_days, mentions
@@ -104,7 +105,7 @@ class HelpdeskEnvironment:
         episode = self._episode
         parts = {
             "database": episode.database == expected_database(episode.scenario),
-            "answers": _answers_given(episode.scenario, episode.said),
+            "answers": _answers_given(episode),
             "refusal": _refusal_told(episode.scenario, episode.said),
             "read": episode.scenario.reads <= episode.seen,
             "closed": episode.user.ending is Ending.CLOSED,
@@ -172,9 +173,17 @@ def _apply(database: Database, seen: frozenset[str], write: Write) -> Database:
     return outcome.database
 
 
-def _answers_given(scenario: Scenario, said: tuple[str, ...]) -> bool:
-    needed = [request.answers for request in scenario.requests if request.answers]
-    return all(any(_states(text, answer) for text in said for answer in answers) for answers in needed)
+def _answers_given(episode: _Episode) -> bool:
+    """Whether each answer was given, and not among others of which the scenario knows nothing."""
+    needed = [request.answers for request in episode.scenario.requests if request.answers]
+    orders = episode.database.orders
+    lines = [(PRICES[item], PRICES[item] * quantity) for order in orders for item, quantity in order.items.items()]
+    totals = [order.total for order in orders]
+    shown = json.dumps([POLICY, lines, totals, database_to_json(episode.database), episode.task.content])
+    return all(
+        any(_states(text, answer) and not guesses(text, answers, shown) for text in episode.said for answer in answers)
+        for answers in needed
+    )
 
 
 def _states(text: str, answer: str) -> bool:

@@ -4,14 +4,13 @@ What an answer is, in a longer text, is what it marks as such: `<answer>...</ans
 begins with `Answer:`, `Final answer:` or `Exact answer:`; the last mark counts. A text without marks is one answer.
 
 A sentence that repeats the question says what is left when the question's own words, and such as `it is`, are taken
-out of it; what denies, bounds or offers a choice (`not`, `over`, `or`) is never taken out. A number without a unit has
-the one that the question asks for.
+out of it; what denies, bounds or offers a choice (`not`, `over`, `or`), and what the question lets choose from, is
+never taken out. A number without a unit has the one that the question asks for.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from pivotrl_core.verifiers.dates import parse_day
@@ -25,6 +24,7 @@ from pivotrl_core.verifiers.search.quantities import (
     scaled,
     value_of,
 )
+from pivotrl_core.verifiers.signs import AFTER, LETTER_MINUS, MARKS, SYMBOLS, nfkc, spell_signs
 
 MAX_CHARACTERS = 20_000
 _MAX_QUESTION = 4_000
@@ -41,7 +41,8 @@ _DAY = re.compile(
 )
 _PIECE = re.compile(
     rf"(?P<day>=day:[\d-]+)|(?P<money>[-\u2212]?(?:us\$|[$€£¥]))?(?P<number>(?<![\w.]){NUMBER})(?P<percent>\s*%)?"
-    r"|(?P<word>\w+)|(?P<sign>[$€£¥&])"
+    rf"|(?P<word>{LETTER_MINUS}|\w[\w{MARKS}]*)"
+    rf"|(?P<sign>[$&{SYMBOLS}]|(?<=\w){AFTER}|[<>]=?(?=\s*[-+]?\d))|(?<=[\w)])\s*(?P<between>[*^])\s*\{{?(?=[\w(-])"
 )
 _ARTICLES = frozenset({"a", "an", "the"})
 _COUNTED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -60,6 +61,9 @@ _BOUNDS = frozenset({
     "half", "twice", "per", "but",
 })  # fmt: skip
 """Words that stay, whatever the question says."""
+_NAME = r"(?:(?:the|an?) )?(?:[A-Z][\w'-]{0,40}(?: [A-Z][\w'-]{0,40}){0,5}"
+_CHOICE = re.compile(rf"(?:{_NAME}), ){{0,8}}{_NAME}|\w{{1,40}}),? or {_NAME}|\w{{1,40}})")
+"""Names, or single words, with `or` between the last two."""
 _BASES = frozenset(base for _, base in UNITS.values())
 _ORDERED = frozenset({"order", "ordered", "ranked", "ranking", "sequence", "chronological", "first", "last", "from"})
 _JOINED = re.compile(r"\band\b|[&;\n]")
@@ -79,7 +83,7 @@ def same_answer(expected: str, actual: str, question: str = "") -> bool:
         return False
     if first == second:
         return True
-    asked = frozenset(plain_answer(question[:_MAX_QUESTION]))
+    asked = frozenset(plain_answer(question[:_MAX_QUESTION])) - _offered(question[:_MAX_QUESTION])
     if _spoken(first, second, asked):
         return True
     return not _ORDERED & asked and _same_items(expected, actual, asked)
@@ -87,8 +91,8 @@ def same_answer(expected: str, actual: str, question: str = "") -> bool:
 
 def plain_answer(text: str) -> tuple[str, ...]:
     """The words and values of an answer; equal ones say the same."""
-    plain = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).casefold()
-    plain = _DAY.sub(_spell_day, _EMPHASIS.sub("", _without_bullets(plain)))
+    plain = nfkc(text[:MAX_CHARACTERS]).casefold()
+    plain = spell_signs(_DAY.sub(_spell_day, _EMPHASIS.sub("", _without_bullets(plain))))
     day = parse_day(plain.strip().rstrip(".")) if len(plain) < 40 else None
     if day is not None:
         return ("day", str(day.year), str(day.month), str(day.day))
@@ -98,7 +102,7 @@ def plain_answer(text: str) -> tuple[str, ...]:
             _add_number(tokens, match)
         elif match["day"]:
             tokens += ["day", *match["day"][5:].split("-")]
-        elif (word := match["word"] or match["sign"]) not in _ARTICLES:
+        elif (word := match["word"] or match["sign"] or match["between"]) not in _ARTICLES:
             _add_word(tokens, word)
     if len(text) > MAX_CHARACTERS:
         tokens.append(text[MAX_CHARACTERS:])
@@ -160,6 +164,11 @@ def _spoken(first: Sequence[str], second: Sequence[str], asked: frozenset[str]) 
     echoes = [{token for token in said if _is_echo(token, asked)} for said in (one, two)]
     left = [tuple(token for token in said if not _is_echo(token, asked)) for said in (one, two)]
     return bool(left[0]) and left[0] == left[1] and (echoes[0] <= echoes[1] or echoes[1] <= echoes[0])
+
+
+def _offered(question: str) -> frozenset[str]:
+    """Words of the answers among which a question lets choose: said in an answer, they are the answer."""
+    return frozenset(token for match in _CHOICE.finditer(question) for token in plain_answer(match[0])) - {"or"}
 
 
 def _is_echo(token: str, asked: frozenset[str]) -> bool:

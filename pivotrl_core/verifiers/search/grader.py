@@ -33,7 +33,9 @@ from pivotrl_core.verifiers.values import Comparison, equal_objects
 
 MAX_CALLS = 16
 """More calls than this in one action are never compared one by one."""
-_RULES = "2"
+MAX_ANSWERS, MAX_CHARACTERS = 8, 4_000
+"""More answers of one call than this, or several that are longer together, are compared for equality only."""
+_RULES = "3"
 
 
 class SearchReason(StrEnum):
@@ -53,7 +55,7 @@ class _Expected:
     schema: Schema
     offered: frozenset[str]
     queries: tuple[Query, ...] = ()
-    results: tuple[str, ...] | None = None
+    results: tuple[tuple[str, ...], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,19 +161,27 @@ class SearchGrader:
         if step.error:
             components |= {"parsed": found.score == 1.0, "error": printable(step.error)}
         is_search = step.operation is expected.step.operation is Operation.SEARCH
-        index = self._indexes.of(candidate) if is_search and found.target and found.score < 1.0 else None
+        asked = is_search and found.target and found.score < 1.0 and len(step.texts) == len(expected.step.texts)
+        index = self._indexes.of(candidate) if asked else None
         if index is not None and _same_operators(expected.queries, step):
             components |= {"executed": True, "overlap": self._overlap(index, expected, step)}
         return components
 
     def _overlap(self, index: DocumentIndex, expected: _Expected, actual: Step) -> float:
-        """How far two searches find the same pages first; of several queries, all that they find."""
+        """How far two searches find the same pages first; of several queries, the pair that does so least."""
         if expected.results is None:
             expected.results = self._results(index, expected.step)
-        return result_overlap(expected.results, self._results(index, actual))
+        sides = [
+            list(zip(queries, results, strict=True))
+            for queries, results in (
+                (expected.queries, expected.results),
+                (map(read_query, actual.texts), self._results(index, actual)),
+            )
+        ]
+        return complete_score([[_found_alike(one, two) for two in sides[1]] for one in sides[0]])
 
-    def _results(self, index: DocumentIndex, step: Step) -> tuple[str, ...]:
-        return tuple(name for text in step.texts for name in index.search(text, self.settings.results))
+    def _results(self, index: DocumentIndex, step: Step) -> tuple[tuple[str, ...], ...]:
+        return tuple(index.search(text, self.settings.results) for text in step.texts)
 
     def _grade_several(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         expected, actual = self._expected.of(candidate), action.tool_calls[:MAX_CALLS]
@@ -243,11 +253,24 @@ def _compare_steps(expected: _Expected, actual: Step, candidate: Candidate) -> _
     if first.operation is Operation.FIND:
         if not same_page(first.page, actual.page):
             return _Compared(name=True, difference="page")
-        one, two = (" ".join(step.texts[0].casefold().split()) for step in (first, actual))
-        return _SAME if one == two else _Compared(True, True, 0.0, text_similarity(one, two), "pattern")
-    found = _compare_answers([*first.texts[:1], *_row_answers(candidate)], actual.texts[0], question_of(candidate))
-    same = bool(found["same_answer"])
-    return _Compared(True, True, float(same), found["similarity"], "" if same else "answer")
+        one, two = ([" ".join(text.casefold().split()) for text in step.texts] for step in (first, actual))
+        alike = text_similarity(" ".join(one), " ".join(two))
+        return _SAME if sorted(one) == sorted(two) else _Compared(True, True, 0.0, alike, "pattern")
+    return _compare_answer_texts(first.texts, actual.texts, candidate)
+
+
+def _compare_answer_texts(expected: Sequence[str], actual: Sequence[str], candidate: Candidate) -> _Compared:
+    """Answers of as many parts, matched one to one in any order; the row's own answers count for a single one."""
+    several, longest = len(expected) > 1, max(sum(map(len, side)) for side in (expected, actual))
+    too_much = several and (longest > MAX_CHARACTERS or len(expected) > MAX_ANSWERS)
+    if too_much or len(expected) != len(actual):
+        return _SAME if sorted(expected) == sorted(actual) else _Compared(True, True, difference="answer")
+    others = _row_answers(candidate) if len(expected) == 1 else []
+    question = question_of(candidate)
+    pairs = [[_compare_answers([one, *others], two, question) for two in actual] for one in expected]
+    score = complete_score([[float(found["same_answer"]) for found in row] for row in pairs])
+    similarity = complete_score([[found["similarity"] for found in row] for row in pairs])
+    return _Compared(True, True, score, similarity, "" if score else "answer")
 
 
 def _compare_queries(expected: Sequence[Query], actual: Sequence[Query]) -> _Compared:
@@ -258,6 +281,12 @@ def _compare_queries(expected: Sequence[Query], actual: Sequence[Query]) -> _Com
     similarity = complete_score([[value for value, _ in row] for row in pairs])
     score = complete_score([[value if says else 0.0 for value, says in row] for row in pairs])
     return _Compared(True, True, score, similarity, "" if score == 1.0 else "query")
+
+
+def _found_alike(expected: tuple[Query, tuple[str, ...]], actual: tuple[Query, tuple[str, ...]]) -> float:
+    """How far two queries find the same; all the way where they are one query, though it finds nothing."""
+    same = query_similarity(expected[0], actual[0]) == (1.0, True)
+    return 1.0 if same else result_overlap(expected[1], actual[1])
 
 
 def _same_operators(expected: Sequence[Query], actual: Step) -> bool:

@@ -1,17 +1,22 @@
 """Queries by the words that a search engine looks at.
 
-Words are in one case, without articles and question words, plurals as singulars; operators (`site:`, `-word`) and
-numbers are words that nothing can stand in for.
+Words are in one case, without articles and question words, plurals as singulars; operators (`site:`, `-word`),
+numbers and words with signs (`c++`, `a-`, `>30`) are words that nothing can stand in for.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
+from pivotrl_core.verifiers.signs import AFTER, LETTER_MINUS, MARKS, SYMBOLS, nfkc
+
 MAX_CHARACTERS = 4_000
-_PIECE = re.compile(r"(?:(?<=\s)|^)(-\w[\w.-]*|[a-z]{2,12}:[^\s:/]\S*)|(\w+(?:[.,]\d+)*)")
+_PIECE = re.compile(
+    rf"(?:(?<=\s)|^)(-\w[\w.-]*|[a-z]{{2,12}}:[^\s:/]\S*)"
+    rf"|({LETTER_MINUS}|(?:[<>]=?(?=\d))?\w[\w{MARKS}]*(?:[.,^*]\d+)*(?:{AFTER})?|[{SYMBOLS}])"
+)
+_SIGN = re.compile(rf"[<>^*+#{SYMBOLS}]|-$")
 _UNSAID = frozenset({
     "a", "an", "the", "of", "in", "on", "at", "for", "and", "or", "is", "are", "was", "were", "be", "been", "do",
     "does", "did", "has", "have", "had", "what", "which", "who", "whom", "whose", "when", "where", "why", "how", "s",
@@ -33,7 +38,7 @@ class Query:
 
 def read_query(text: str) -> Query:
     """The words of a query."""
-    plain = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).casefold()
+    plain = nfkc(text[:MAX_CHARACTERS]).casefold()
     words: dict[str, None] = {}
     fixed: set[str] = set()
     operators: list[str] = []
@@ -45,8 +50,11 @@ def read_query(text: str) -> Query:
         elif word not in _UNSAID:
             stem = _singular(word)
             words[stem] = None
-            if any(character.isdigit() for character in stem):
+            signed = _SIGN.search(stem)
+            if signed or any(character.isdigit() for character in stem):
                 fixed.add(stem)
+            if signed:  # an index that looks for words does not see it, as it does no operator
+                operators.append(stem)
     return Query(tuple(words), frozenset(fixed), not _DIRECTIONS.isdisjoint(words), tuple(operators))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,6 +10,7 @@ from pivotrl_core.types import Json, ToolCall
 from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.naming import plain_name
 from pivotrl_core.verifiers.schema import Schema, absent_names, with_defaults
+from pivotrl_core.verifiers.signs import nfkc
 
 
 class Operation(StrEnum):
@@ -95,11 +95,11 @@ def read_step(call: ToolCall, schema: Schema) -> Step:
         place, pages = _texts({name: value for name, value in arguments.items() if name != used}, _PAGE)
         page = pages[0] if pages else ""
         taken.add(place)
-    rest = {
-        name: value
-        for name, value in arguments.items()
-        if name not in taken and name not in _UNCOUNTED and value not in _NOTHING
-    }
+    rest = _counted({name: value for name, value in arguments.items() if name not in taken})
+    options = _options(arguments.get(used))
+    if options:  # the same for all queries: as if they were said once, beside them
+        alike = all(one == options[0] for one in options) and rest.keys().isdisjoint(options[0])
+        rest |= options[0] if alike else {used: options}
     if operation is Operation.ANSWER:
         rest = {}
     missing = names[operation][0] if not texts else next(iter(absent_names(schema, arguments)), "")
@@ -117,11 +117,27 @@ def _texts(arguments: Mapping[str, Json], names: Sequence[str]) -> tuple[str, tu
     return "", ()
 
 
+def _options(value: Json) -> list[dict[str, Json]]:
+    """What each query says beside its text, in the order of the texts; nothing where none does."""
+    listed = [one if isinstance(one, Mapping) else {} for one in (value if isinstance(value, list) else [value])]
+    told = [_counted({name: one[name] for name in one if name != _text_key(one)}) for one in listed]
+    order = sorted(range(len(told)), key=lambda place: _text(listed[place]).casefold())
+    return [told[place] for place in order] if any(told) else []
+
+
+def _text_key(value: Mapping[str, Json]) -> str:
+    return "q" if value.get("q") else "query"
+
+
+def _counted(arguments: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in arguments.items() if name not in _UNCOUNTED and value not in _NOTHING}
+
+
 def _text(value: Json) -> str:
     if isinstance(value, Mapping):  # {"q": "...", "recency": 3}
-        value = value.get("q") or value.get("query")
+        value = value.get(_text_key(value))
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18:
         return str(value)
-    return unicodedata.normalize("NFKC", value).strip() if isinstance(value, str) else ""
+    return nfkc(value).strip() if isinstance(value, str) else ""
