@@ -54,7 +54,7 @@ class Provenance:
 class Snapshot:
     """The code that a run starts from: commit, and uncommitted changes as a patch. Taken once, at the start.
 
-    `left_out` names untracked files that are not in the patch, because of their size, or because they seem to hold keys or data.
+    `left_out` names untracked files that are not in the patch: they are large, or seem to hold keys or data.
     """
 
     commit: str

@@ -4,9 +4,9 @@ Both sides start from copies of one workspace, in sandboxes of their own, with t
 seed of Python. What is volatile is written out first (`volatile.py`). Left out: times and owners of files, caches of
 Python and pytest, git's index (it holds times; what is staged is told instead) and its logs, variables that bash counts
 up. Where `./a`, `/box/a` and `a` name one file, what is shown may say either. Variables that a script leaves, and files
-in `/tmp` and `/dev/shm`, do no harm beside the expert's own; those of the expert must be there. Two effects say something about two actions only where the
-expert's is `telling`: it was not cut by a limit, every program was found, nothing runs on in the background, and
-something was shown or changed.
+in `/tmp` and `/dev/shm`, do no harm beside the expert's own; those of the expert must be there. Two effects say
+something about two actions only where the expert's is `telling`: it was not cut by a limit, every program was found,
+nothing runs on in the background, and something was shown or changed.
 """
 
 from __future__ import annotations
