@@ -96,9 +96,21 @@ def _checkout(root: Path) -> list[Check]:
     holder = read_holder(state.lock)
     busy = holder is not None and not holder.process.is_dead()
     checks.append(Check("lock", not busy, str(holder) if busy else "free", "wait for it, or end it", needed=False))
-    server = os.environ.get("PREFECT_API_URL", "a server for each command (PREFECT_API_URL is not set)")
-    shown = [without_credentials(address) for address in (server, state.tracking_uri)]
-    return [*checks, Check("Prefect", True, shown[0]), Check("MLflow", True, shown[1])]
+    return [*checks, _prefect(), Check("MLflow", True, without_credentials(state.tracking_uri))]
+
+
+def _prefect() -> Check:
+    from tasks.server import API_VARIABLE, require_api
+
+    server = os.environ.get(API_VARIABLE)
+    if not server:
+        return Check("Prefect", True, f"a server for each command ({API_VARIABLE} is not set)")
+    try:
+        require_api(server, patience=5.0)
+    except PivotRLError as error:
+        problem, _, remedy = str(error).rpartition("; ")
+        return Check("Prefect", False, problem, remedy)
+    return Check("Prefect", True, without_credentials(server))
 
 
 def _vllm(root: Path, config: Config | None) -> Check:

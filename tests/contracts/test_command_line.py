@@ -78,6 +78,21 @@ def test_what_nobody_foresaw_is_not_told_as_a_reproduction_that_differs(
         assert told in capsys.readouterr().err
 
 
+def test_a_prefect_server_that_is_not_there_is_one_message(tmp_path: Path) -> None:
+    there = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PIVOTRL_STATE": str(tmp_path)}
+    for arguments, code, told in (
+        (("run", "--quick"), 75, "PREFECT_API_URL"),
+        (("serve",), 75, "PREFECT_API_URL"),
+        (("serve", "--cron", "nonsense"), 78, "--cron 'nonsense'"),
+        (("serve", "--timezone", "Mars/Base"), 78, "--timezone 'Mars/Base'"),
+    ):
+        answer = _pivotrl(*arguments, **there)
+        assert (answer.returncode, told in answer.stderr) == (code, True)
+        assert "Traceback" not in answer.stderr
+    line = next(line for line in _pivotrl("doctor", **there).stdout.splitlines() if "Prefect:" in line)
+    assert line.startswith("FAIL  Prefect: no Prefect server answers at http://127.0.0.1:9/api")
+
+
 def test_numbers_that_are_none_are_wrong_usage(tmp_path: Path) -> None:
     for option, text in (("--lambdas", "0.4,high"), ("--seeds", "0,one")):
         answer = _pivotrl("sweep", option, text, cwd=tmp_path)
