@@ -152,7 +152,7 @@ def verify(
 @app.command()
 def serve_verifier(
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port")] = 8901,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: a free one")] = 8901,
     processes: Annotated[int, typer.Option(min=0, help="that grade; 0: one for each processor")] = 0,
     domain: Annotated[str, typer.Option(help="of all rows, as of verify (default: by what a row has)")] = "",
     compat: Annotated[str, typer.Option(help="'nemo-gym': rewards and categories of NeMo Gym's own verifiers")] = "",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pivotrl_core.errors import PivotRLError
 from tasks.project_lock import read_holder
-from tasks.settings import find_checkout, find_state, main_checkout, without_credentials
+from tasks.settings import State, dvc_cache, find_checkout, find_state, main_checkout, without_credentials
 
 if TYPE_CHECKING:
     from pivotrl_core.config.tree import Config
@@ -90,15 +90,41 @@ def _checkout(root: Path) -> list[Check]:
     head = Repository(root).resolve("HEAD")
     checks.append(Check("commit", head is not None, head or "none yet", "git init, and commit once"))
     state = find_state(root)
-    place = state.root if state.root.exists() else root
-    free = shutil.disk_usage(place).free / _GIB
-    checks.append(Check("disk", free >= 5, f"{free:.0f} GiB free at {place}", "make 5 GiB free, or set PIVOTRL_STATE"))
+    checks.extend(_disks(root, state))
     holder = read_holder(state.lock)
     busy = holder is not None and not holder.process.is_dead()
     checks.append(Check("lock", not busy, str(holder) if busy else "free", "wait for it, or end it", needed=False))
-    server = os.environ.get("PREFECT_API_URL", "a server for each command (PREFECT_API_URL is not set)")
-    shown = [without_credentials(address) for address in (server, state.tracking_uri)]
-    return [*checks, Check("Prefect", True, shown[0]), Check("MLflow", True, shown[1])]
+    return [*checks, _prefect(), Check("MLflow", True, without_credentials(state.tracking_uri))]
+
+
+def _disks(root: Path, state: State) -> list[Check]:
+    """Room for state and for results; one check where both lie on one file system."""
+    places = [("disk", state.root, "set PIVOTRL_STATE")]
+    if importlib.util.find_spec("dvc") is not None:  # its settings are read by its means
+        places.append(("disk of DVC's cache", dvc_cache(root), "dvc cache dir PATH"))
+    checks: dict[int, Check] = {}
+    for name, folder, remedy in places:
+        place = next(one for one in (folder, *folder.parents) if one.exists())  # it may be made there yet
+        usage = shutil.disk_usage(place)
+        free = usage.free / _GIB
+        good = free >= 5 or usage.total == 0  # some network file systems say 0 of all
+        check = Check(name, good, f"{free:.0f} GiB free at {place}", f"make 5 GiB free, or {remedy}")
+        checks.setdefault(place.stat().st_dev, check)
+    return list(checks.values())
+
+
+def _prefect() -> Check:
+    from tasks.server import API_VARIABLE, require_api
+
+    server = os.environ.get(API_VARIABLE)
+    if not server:
+        return Check("Prefect", True, f"a server for each command ({API_VARIABLE} is not set)")
+    try:
+        require_api(server, patience=5.0)
+    except PivotRLError as error:
+        problem, _, remedy = str(error).rpartition("; ")
+        return Check("Prefect", False, problem, remedy)
+    return Check("Prefect", True, without_credentials(server))
 
 
 def _vllm(root: Path, config: Config | None) -> Check:

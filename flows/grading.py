@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import socket
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from flows.request import Request
 from flows.session import load_request
 from flows.verifying import COMPAT, check_options
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.service.room import Room
 from pivotrl_core.stages.context import Places, pulled_workspaces
 from pivotrl_core.verifiers.rows import DOMAINS
@@ -22,10 +27,15 @@ KEEP_ALIVE_SECONDS = 75
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the service listens."""
+    """Where the service listens. Port 0: one that is free."""
 
     host: str
     port: int
+
+    @property
+    def url(self) -> str:
+        """As a client names it."""
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +58,8 @@ def serve_verifier(address: Address, processes: int, rows: Rows, request: Reques
         room: How much the service takes on.
 
     Raises:
-        ConfigError: no such domain or compatibility, or the verifier cannot be made here.
+        ConfigError: no such domain or compatibility, the verifier cannot be made here, or the address is not free.
     """
-    import uvicorn
-
     from pivotrl_core.service.app import make_app
     from pivotrl_core.service.work import Duties
 
@@ -65,19 +73,54 @@ def serve_verifier(address: Address, processes: int, rows: Rows, request: Reques
     places = Places(main_checkout(root), state.store, pulled_workspaces(root))
     duties = Duties(config, places, DOMAINS.get(rows.domain, ""), rows.compat == COMPAT, rows.workspaces)
     processes = processes or len(os.sched_getaffinity(0))
-    app = make_app(duties, processes, room, token)
+    with _listening(address) as sockets:
+        app = make_app(duties, processes, room, token)
+        _warn(address, variable, token)
+        bound = Address(address.host, sockets[0].getsockname()[1])
+        print(f"verdicts at {bound.url}, {processes} processes; Ctrl-C ends it", flush=True)
+        _serve(app, sockets)
+
+
+@contextmanager
+def _listening(address: Address) -> Iterator[list[socket.socket]]:
+    """Sockets at every address of the host, all with one port: who connects from now on waits for the service.
+
+    Raises:
+        ConfigError: no such host, or somebody else listens there.
+    """
+    sockets: list[socket.socket] = []
+    with ExitStack() as opened:
+        try:
+            places = socket.getaddrinfo(
+                address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            for family, _, _, _, place in dict.fromkeys(places):
+                port = sockets[0].getsockname()[1] if sockets else address.port
+                where: Any = (place[0], port, *place[2:])
+                sockets.append(opened.enter_context(socket.create_server(where, family=family)))
+        except OSError as error:
+            raise ConfigError(
+                f"nothing can listen at {address.url} ({error.strerror or error}); choose another --host or --port"
+            ) from error
+        yield sockets
+
+
+def _serve(app: Any, sockets: list[socket.socket]) -> None:
+    import uvicorn
+
+    server = uvicorn.Config(
+        app, log_level="warning", access_log=False, ws="none", timeout_keep_alive=KEEP_ALIVE_SECONDS
+    )
+    uvicorn.Server(server).run(sockets=sockets)
+
+
+def _warn(address: Address, variable: str, token: str) -> None:
     if not token and not _is_loopback(address.host):
         print(
             f"warning: whoever reaches {address.host} may ask for verdicts, and have the service work; "
             f"set a token in {variable}",
             file=sys.stderr,
         )
-    print(f"verdicts at http://{address.host}:{address.port}, {processes} processes; Ctrl-C ends it", flush=True)
-    server = uvicorn.Config(
-        app, address.host, address.port, log_level="warning", access_log=False, ws="none",
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-    )  # fmt: skip
-    uvicorn.Server(server).run()
 
 
 def _is_loopback(host: str) -> bool:

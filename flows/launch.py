@@ -71,19 +71,22 @@ def launch_reproduction(name: str, remote: str) -> str:
 
 
 def launch_serving(cron: str, timezone: str, request: Request) -> None:
-    """Serve the nightly deployment until stopped."""
+    """Serve the nightly deployment until stopped. What is wrong with schedule or server is told before that."""
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "INFO")
     root, _ = _prepare()
     from flows.session import load_request
     from pivotrl_core.errors import ConfigError
 
     load_request(root, request)
-    if "PREFECT_API_URL" not in os.environ:
-        raise ConfigError(
-            "PREFECT_API_URL is not set: a schedule needs a server that stays; `prefect server start`, then set it"
-        )
-    from flows.serve import serve_nightly
+    from flows.serve import check_schedule, serve_nightly
+    from tasks.server import API_VARIABLE, require_api
 
+    check_schedule(cron, timezone)
+    if not (server := os.environ.get(API_VARIABLE)):
+        raise ConfigError(
+            f"{API_VARIABLE} is not set: a schedule needs a server that stays; `prefect server start`, then set it"
+        )
+    require_api(server)
     serve_nightly(root, cron, timezone, request)
 
 

@@ -6,12 +6,31 @@ from pathlib import Path
 from typing import Any
 
 from prefect import serve
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.schedules import Cron
+from pydantic import ValidationError
 
 from flows.nightly import nightly
 from flows.request import Request
+from pivotrl_core.errors import ConfigError
 
 DEPLOYMENT = "nightly"
+
+
+def check_schedule(cron: str, timezone: str) -> None:
+    """Nothing, where Prefect takes both.
+
+    Raises:
+        ConfigError: No cron line, or no time zone; it says which.
+    """
+    try:
+        CronSchedule(cron=cron, timezone=timezone)
+    except ValidationError as error:
+        wrong = {one["loc"][0] for one in error.errors() if one["loc"]}
+        told = [f"--cron {cron!r} is no cron line: five fields, such as '0 2 * * *'"] if "cron" in wrong else []
+        if "timezone" in wrong:
+            told.append(f"--timezone {timezone!r} is no time zone: an IANA name, such as Europe/Berlin")
+        raise ConfigError("; ".join(told) or str(error)) from error
 
 
 def make_deployment(checkout: Path, cron: str, timezone: str, request: Request) -> Any:

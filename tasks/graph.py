@@ -24,7 +24,6 @@ from pivotrl_core.processes import last_lines
 from tasks.dvc_lock import HALF_WRITTEN, LOCK_NAME, LockedStage
 from tasks.supervision import (
     DISK_FULL,
-    Limits,
     StageFailedError,
     describe_exit,
     run_supervised,
@@ -297,7 +296,7 @@ def stage_digest(root: Path, name: str) -> str:
 
 def _call(place: Workplace, name: str, *arguments: str) -> None:
     log = place.logs / f"{name}.log"
-    code = run_supervised(dvc_command(*arguments), place.root, place.environment, log, Limits(deadline=6 * 3600.0))
+    code = run_supervised(dvc_command(*arguments), place.root, place.environment, log)
     if code != 0:
         detail = "\n".join(last_lines(log, 5))
         raise DataTransferError(

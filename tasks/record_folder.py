@@ -64,9 +64,10 @@ def materialised(root: Path, commit: str) -> Iterator[Path]:
 
 
 def _add_tables(folder: Path, cache: Path, lock: str) -> None:
+    """Only beside recorded reports: dvc.lock keeps stages that have left the graph, and their reports are not there."""
     for stage in parse_lock(lock).values():
         for out, md5 in stage.outs.items():
-            if not out.startswith(EVALUATE):
+            if not out.startswith(EVALUATE) or not (folder / out / "report.json").is_file():
                 continue
             for entry in json.loads(_cached(cache, md5) or b"[]"):
                 content = _cached(cache, entry["md5"]) if entry["relpath"] in TABLES else None

@@ -5,8 +5,10 @@ Prefect starts such a server itself, but leaves it running when its parent is ki
 
 from __future__ import annotations
 
+import http.client
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -16,9 +18,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pivotrl_core.errors import TemporaryError
+from pivotrl_core.errors import ConfigError, TemporaryError
 from pivotrl_core.processes import end_guarded, last_lines
-from tasks.settings import State
+from tasks.settings import State, without_credentials
 from tasks.supervision import Limits, start_guarded
 
 API_VARIABLE = "PREFECT_API_URL"
@@ -28,6 +30,44 @@ class ServerStartError(TemporaryError):
     """A local server did not become healthy in time."""
 
 
+class ServerUnreachableError(TemporaryError):
+    """No Prefect server answers where PREFECT_API_URL says that there is one."""
+
+
+def require_api(url: str, patience: float = 30.0) -> None:
+    """Nothing, where the Prefect API of PREFECT_API_URL answers.
+
+    A refusal, or a certificate that only Prefect's own settings accept, is an answer too: what to send is Prefect's.
+
+    Args:
+        url: What the variable says.
+        patience: Seconds that the answer may take.
+
+    Raises:
+        ConfigError: It is no HTTP address.
+        ServerUnreachableError: Nobody answers there, or only with an error of the server's.
+    """
+    address = without_credentials(url)
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"{API_VARIABLE}: {address!r} is no HTTP address; set one, such as http://127.0.0.1:4200/api")
+    try:
+        with urllib.request.urlopen(f"{address.rstrip('/')}/health", timeout=patience):  # noqa: S310 - checked above
+            return
+    except urllib.error.HTTPError as error:
+        if error.code < 500:
+            return
+        found = f"HTTP {error.code}"
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return
+        found = str(reason) or type(reason).__name__
+    raise ServerUnreachableError(
+        f"no Prefect server answers at {address}, which {API_VARIABLE} names ({found}); "
+        "start it (`prefect server start`), or correct or unset the variable"
+    )
+
+
 @contextmanager
 def prefect_api(state: State, patience: float = 180.0) -> Iterator[str]:
     """URL of a Prefect API that answers while the block runs; the one that PREFECT_API_URL names, or our own.
@@ -35,9 +75,14 @@ def prefect_api(state: State, patience: float = 180.0) -> Iterator[str]:
     Args:
         state: Logs and database lie below it.
         patience: Seconds that an own server may take to start.
+
+    Raises:
+        ConfigError: PREFECT_API_URL is no address.
+        TemporaryError: Nobody answers there, or our own server does not start.
     """
     named = os.environ.get(API_VARIABLE)
     if named:
+        require_api(named)
         yield named
         return
     port = free_port()

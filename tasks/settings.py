@@ -3,7 +3,8 @@
 Everything that is ours and not git's lies in one folder, `.state/` of the main checkout: private worktrees find it
 through git's common folder, and PIVOTRL_STATE moves it; DVC's cache stays where DVC's settings have it. The defaults of
 other tools' variables are set here; a variable for one thing alone (PIVOTRL_WEBHOOK, AWS_*) is read where that is done.
-Invariant: a variable that the user has set is never overridden.
+Invariant: a variable that the user has set is never overridden; PIVOTRL_STATE is made absolute, so that it means one
+folder wherever it is read.
 """
 
 from __future__ import annotations
@@ -148,7 +149,9 @@ def default_environment(state: State) -> dict[str, str]:
 
 
 def apply_environment(state: State) -> None:
-    """Set our defaults in this process. To be called before Prefect, MLflow or DVC is imported."""
+    """Set our defaults in this process. To be called before Prefect, MLflow or DVC is imported, or a folder entered."""
+    if named := os.environ.get(STATE_VARIABLE):
+        os.environ[STATE_VARIABLE] = str(Path(named).resolve())
     for name, value in default_environment(state).items():
         os.environ.setdefault(name, value)
 

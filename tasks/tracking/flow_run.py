@@ -127,12 +127,12 @@ class Recording:
             if finished and key in graph["trains"] and self.config.tracking.register_model:
                 self._register(child, one, graph["trains"][key], commit)
         self._tracker.renew_provenance(self.parent, facts)
-        if commit:
-            self._tracker.client.set_tag(self.parent, COMMIT_TAG, commit)
         comparison = self.root / "reports" / "compare" / "report.json"
         if finished and comparison.is_file():
             self._tracker.log_comparison(self.parent, read_json(comparison))
         self._tracker.finish_run(self.parent, status, table, folder)
+        if commit:  # last: `pivotrl ui --rebuild` completes what has a record and no such tag
+            self._tracker.client.set_tag(self.parent, COMMIT_TAG, commit)
 
     def _register(self, child: Any, arm: Mapping[str, Any], train: Mapping[str, Any], commit: str) -> None:
         lock = read_lock(self.root / LOCK_NAME)

@@ -22,7 +22,7 @@ from tasks.tracking.tracker import COMMIT_TAG, Tracker
 
 
 def rebuild_runs(root: Path, uri: str) -> list[str]:
-    """Record every recorded run of a checkout that MLflow does not show. Returns their ids."""
+    """Record every recorded run of a checkout that MLflow does not show, or not whole. Returns their ids."""
     repository = Repository(root)
     listed = repository.text("for-each-ref", "--sort=creatordate", "--format=%(objectname) %(refname)", RUN_REFS)
     rebuilt = []
@@ -34,7 +34,7 @@ def rebuild_runs(root: Path, uri: str) -> list[str]:
             tree = _parameters(folder)
             experiment = (tree.get("tracking") or {}).get("experiment") or TrackingConfig().experiment
             tracker = Tracker(uri, experiment)
-            if tracker.find_parent(run_id) is None:
+            if tracker.is_incomplete(run_id):
                 _rebuild(tracker, folder, run_id, tree, _provenance(repository, commit), commit)
                 rebuilt.append(run_id)
     return rebuilt
@@ -60,17 +60,17 @@ def _rebuild(
     """Record the run whose reports lie below `root`."""
     graph = load_graph(root / "graph.yaml")
     parent = tracker.start_run(run_id, run_id, tree, provenance)
-    for folder in sorted((root / "reports/evaluate").glob("*/")):
-        report = read_json(folder / "report.json")
+    for path in sorted((root / "reports/evaluate").glob("*/report.json")):
+        report = read_json(path)
         arm, seed = str(report["arm"]), int(report["seed"])
         recorder = tracker.start_child(parent, arm, seed, {key: provenance[key] for key in provenance if key != "diff"})
         for stage in stage_folders(root, graph, arm, seed):
             record_stage(recorder, stage)
         recorder.finish()
     compared = read_json(root / COMPARISON)
-    tracker.client.set_tag(parent, COMMIT_TAG, commit)
     tracker.log_comparison(parent, compared)
     tracker.finish_run(parent, "FINISHED", table_markdown(compared))
+    tracker.client.set_tag(parent, COMMIT_TAG, commit)  # last: what ends before it is rebuilt
 
 
 def stage_folders(root: Path, graph: Mapping[str, Json], arm: str, seed: int) -> list[Path]:

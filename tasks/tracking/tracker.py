@@ -123,6 +123,14 @@ class Tracker:
         runs = self._search(f"tags.`{RUN_TAG}` = '{run_id}'")
         return runs[0].info.run_id if runs else None
 
+    def is_incomplete(self, run_id: str) -> bool:
+        """Whether a recorded flow run is not here, or only in part: COMMIT_TAG, set last, is missing.
+
+        What another process still writes is left to it.
+        """
+        parents = self._search(f"tags.`{RUN_TAG}` = '{run_id}'")
+        return not any(COMMIT_TAG in run.data.tags or _is_written(run) for run in parents)
+
     def _begin(
         self, key: Mapping[str, str], name: str, tags: Mapping[str, str], provenance: Mapping[str, Json],
         parameters: Mapping[str, str], child: bool,
@@ -133,6 +141,8 @@ class Tracker:
         if found:
             run = found[0]
             self.client.update_run(run.info.run_id, status="RUNNING")
+            if ENDED_TAG in run.data.tags:  # it goes on, so why it had ended is no longer so
+                self.client.delete_tag(run.info.run_id, ENDED_TAG)
             for tag, value in every.items():
                 self.client.set_tag(run.info.run_id, tag, value)
         else:
@@ -165,3 +175,10 @@ class Tracker:
             token = page.token
             if not token:
                 return found
+
+
+def _is_written(run: Any) -> bool:
+    """Whether a living process other than this one has a run in hand."""
+    process = ProcessIdentity.from_text(run.data.tags.get(PROCESS_TAG, ""))
+    alive = process is not None and not process.is_dead() and process != this_process()
+    return alive and str(run.info.status) == "RUNNING"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,21 @@ def test_what_nobody_foresaw_is_not_told_as_a_reproduction_that_differs(
         assert told in capsys.readouterr().err
 
 
+def test_a_prefect_server_that_is_not_there_is_one_message(tmp_path: Path) -> None:
+    there = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PIVOTRL_STATE": str(tmp_path)}
+    for arguments, code, told in (
+        (("run", "--quick"), 75, "PREFECT_API_URL"),
+        (("serve",), 75, "PREFECT_API_URL"),
+        (("serve", "--cron", "nonsense"), 78, "--cron 'nonsense'"),
+        (("serve", "--timezone", "Mars/Base"), 78, "--timezone 'Mars/Base'"),
+    ):
+        answer = _pivotrl(*arguments, **there)
+        assert (answer.returncode, told in answer.stderr) == (code, True)
+        assert "Traceback" not in answer.stderr
+    line = next(line for line in _pivotrl("doctor", **there).stdout.splitlines() if "Prefect:" in line)
+    assert line.startswith("FAIL  Prefect: no Prefect server answers at http://127.0.0.1:9/api")
+
+
 def test_numbers_that_are_none_are_wrong_usage(tmp_path: Path) -> None:
     for option, text in (("--lambdas", "0.4,high"), ("--seeds", "0,one")):
         answer = _pivotrl("sweep", option, text, cwd=tmp_path)
@@ -130,6 +146,32 @@ def test_doctor_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     text = examination_text(examine())
     assert "MLflow: postgresql://127.0.0.1/mlflow" in text
     assert "someone" not in text
+
+
+def test_doctor_looks_at_the_disk_of_dvc_s_cache_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from flows import doctor
+
+    usage, elsewhere = shutil.disk_usage(tmp_path), Path("/proc")  # another file system
+    monkeypatch.setattr(doctor, "dvc_cache", lambda _: elsewhere / "cache/not/made/yet")
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=(1 if place == elsewhere else 9) << 30))
+    lines = [line for line in doctor.examination_text(doctor.examine()).splitlines() if "  disk" in line]
+    assert lines[0].startswith("ok    disk: 9 GiB free at ")
+    assert lines[1] == ("FAIL  disk of DVC's cache: 1 GiB free at /proc  ->  make 5 GiB free, or dvc cache dir PATH")
+
+
+def test_a_relative_state_folder_is_one_folder_wherever_it_is_read(tmp_path: Path) -> None:
+    for name in ("dvc.yaml", "params.yaml"):
+        (tmp_path / name).touch()
+    (tmp_path / "docs").mkdir()
+    program = (
+        "import flows.launch, tasks.settings\n"
+        "root, state = flows.launch._prepare()\n"
+        "print(state.root, tasks.settings.find_state(root).root)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PIVOTRL_STATE": "mystate"}
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(command, cwd=tmp_path / "docs", env=environment, capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == [str(tmp_path / "docs/mystate")] * 2
 
 
 def test_doctor_says_whether_vllm_is_usable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -98,3 +98,12 @@ def test_make_has_a_rule_for_every_target_that_is_named() -> None:
     phony = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split()
     named = {*phony, *(name for text in texts for name in re.findall(r"(?:`|    |with: )make ([a-z-]+)\b", text))}
     assert named - set(re.findall(r"^([a-z-]+):(?!=)", makefile, re.MULTILINE)) == set()
+
+
+def test_every_environment_variable_of_ours_is_in_the_table() -> None:
+    places = [*(ROOT / "flows").rglob("*.py"), *(ROOT / "tasks").rglob("*.py"), *CORE.rglob("*.py")]
+    infra = [path for path in (ROOT / "infra").rglob("*") if path.suffix in (".sh", ".yaml")]
+    named = {name for path in [*places, *infra] for name in re.findall(r"\bPIVOTRL_[A-Z_]+", path.read_text("utf-8"))}
+    table = re.findall(r"^\| `(PIVOTRL_[A-Z_]+)` \|", (ROOT / "docs/operations.md").read_text("utf-8"), re.MULTILINE)
+    assert named == set(table)
+    assert len(named) > 8

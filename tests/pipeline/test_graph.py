@@ -10,6 +10,7 @@ from dvc.repo import Repo
 
 from tasks.dvc_lock import LockFileError, read_lock
 from tasks.graph import (
+    DataTransferError,
     DvcBusyError,
     GraphError,
     Outcome,
@@ -129,3 +130,11 @@ def test_half_a_dvc_lock_is_a_clear_error_and_without_it_results_come_back(check
     assert commit_pull(place)
     assert run_stage(place, "candidates") is Outcome.RESTORED
     assert calls(checkout) == ["candidates"]
+
+
+def test_what_dvc_is_called_for_has_the_hours_that_its_message_names(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIVOTRL_STAGE_HOURS", "0.00002")  # 72 ms: less than DVC needs to start
+    with pytest.raises(DataTransferError, match="raise PIVOTRL_STAGE_HOURS"):
+        push(_place(checkout))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tasks.processes import start_time, this_process
 from tasks.tracking.rebuild import rebuild_runs
-from tasks.tracking.tracker import Tracker
+from tasks.tracking.tracker import COMMIT_TAG, ENDED_TAG, PROCESS_TAG, Tracker
 
-from .test_recorded_comparison import git, record
+from .test_recorded_comparison import git, record, store
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"
@@ -24,7 +29,9 @@ def test_runs_that_mlflow_lost_are_shown_again_from_their_reports_and_the_others
     record(root, "run-two", (0, 1))
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     tracker = Tracker(uri, "pivotrl")
-    tracker.finish_run(tracker.start_run("run-two", "shown", {}), "FINISHED")
+    shown = tracker.start_run("run-two", "shown", {})
+    tracker.finish_run(shown, "FINISHED")
+    tracker.client.set_tag(shown, COMMIT_TAG, git(root, "rev-parse", "HEAD"))
     assert rebuild_runs(root, uri) == ["run-one"]
     assert rebuild_runs(root, uri) == []
     runs = tracker.client.search_runs([tracker.experiment_id])
@@ -40,3 +47,47 @@ def test_runs_that_mlflow_lost_are_shown_again_from_their_reports_and_the_others
     assert pivotrl.data.tags["mlflow.parentRunId"] == parent.info.run_id
     assert len(tracker.client.get_metric_history(pivotrl.info.run_id, "train/reward_mean")) == 24
     assert pivotrl.data.metrics["cost/profile_rollout_turns"] == 303 * 8
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A checkout with one recorded run."""
+    root = tmp_path / "checkout"
+    root.mkdir()
+    git(root, "init", "--quiet")
+    (root / ".dvc").mkdir()
+    (root / ".dvc" / "config").write_text("[cache]\n    dir = ../.state/dvc-cache\n")
+    record(root, "run-one", (0,))
+    return root
+
+
+def test_a_stage_that_left_the_graph_and_stayed_in_dvc_lock_is_no_part_of_the_run(root: Path):
+    """A removed arm, or `--arms` after a plain run: dvc.lock names its tables, the record has no report of it."""
+    lock = yaml.safe_load((root / "dvc.lock").read_text())
+    cache = root / ".state/dvc-cache/files/md5"
+    files = [{"md5": store(cache, b"table"), "relpath": "items.parquet"}]
+    gone = {"path": "reports/evaluate/gone-0", "md5": store(cache, json.dumps(files).encode(), ".dir")}
+    lock["stages"]["evaluate@gone-0"] = {"cmd": "evaluate", "outs": [gone]}
+    (root / "dvc.lock").write_text(yaml.safe_dump(lock))
+    git(root, "commit", "--quiet", "--all", "--message", "x")
+    git(root, "update-ref", "refs/pivotrl/runs/run-one", "HEAD")
+    uri = f"sqlite:///{root.parent / 'mlflow.db'}"
+    assert rebuild_runs(root, uri) == ["run-one"]
+    tracker = Tracker(uri, "pivotrl")
+    assert len(tracker.client.search_runs([tracker.experiment_id])) == 4  # the parent and three arms
+
+
+def test_a_run_that_is_there_in_part_is_completed_but_not_one_that_is_being_written(root: Path):
+    uri = f"sqlite:///{root.parent / 'mlflow.db'}"
+    tracker = Tracker(uri, "pivotrl")
+    parent = tracker.start_run("run-one", "begun", {})
+    other = replace(this_process(), pid=os.getppid(), started=start_time(os.getppid()) or 0.0)
+    tracker.client.set_tag(parent, PROCESS_TAG, str(other))
+    assert rebuild_runs(root, uri) == []
+    tracker.end_running("run-one", "FAILED", "its tracking failed")
+    assert rebuild_runs(root, uri) == ["run-one"]
+    assert rebuild_runs(root, uri) == []
+    run = tracker.client.get_run(parent)
+    assert run.info.status == "FINISHED"
+    assert run.data.tags[COMMIT_TAG] == git(root, "rev-parse", "HEAD")
+    assert ENDED_TAG not in run.data.tags
