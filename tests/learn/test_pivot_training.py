@@ -15,6 +15,7 @@ from pivotrl_core.training.checkpoint import Checkpoints
 from pivotrl_core.training.groups import PivotGroup
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy_gradient import IDLE_LIMIT, train_policy_gradient
+from pivotrl_core.verifiers.rewards import DEFAULT_RULE
 from tests.toy_training import LetterVerifier, Run
 
 LETTER = LetterVerifier("e")
@@ -65,6 +66,7 @@ class OneLesson:
     """Groups that teach something at the first step only."""
 
     count = TokenCount()
+    rule = DEFAULT_RULE
 
     def state(self) -> dict[str, Any]:
         return {}
