@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pivotrl_core.types import Json
 
-PROFILE_FREE_RULES = frozenset({"all", "random", "AllTurns", "RandomTurns"})
+PROFILE_FREE_RULES = frozenset({"AllTurns", "RandomTurns"})
 COST_LABELS = {
     "rollout_turns": "cost: rollout turns",
     "training_turns": "  of them training",
@@ -77,14 +77,7 @@ def _profile_counts(
     pool = str(graph.get("trains", {}).get(key, {}).get("pool", arm))
     if pool not in selects:
         return {}
-    if rule_of(selects[pool]) in PROFILE_FREE_RULES and not trains.get(key, {}).get("replay"):
+    if selects[pool]["rule_name"] in PROFILE_FREE_RULES and not trains.get(key, {}).get("replay"):
         return {}
     name = graph.get("selects", {}).get(pool, {}).get("profile", "base")
     return _counts(profiles.get(str(name), {}))
-
-
-def rule_of(select_report: Mapping[str, Json]) -> str:
-    """Name of the selection rule, whether the report gives the name, the rule's settings or its text `Pivots(...)`."""
-    rule = select_report.get("rule", "")
-    name = rule.get("rule", "") if isinstance(rule, Mapping) else rule
-    return str(name).split("(")[0]

@@ -126,6 +126,7 @@ def _report(
     reasons = pd.Series([drop["reason"] for drop in drops], dtype="str").value_counts()
     return {
         "rule": describe(rule),
+        "rule_name": type(rule).__name__,
         "candidates": len(kept) + len(drops),
         "profiled": len(own),
         "kept": len(kept),

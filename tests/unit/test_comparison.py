@@ -125,9 +125,9 @@ def test_profiling_and_the_start_policy_are_paid_for():
         "selects": {"sft": {"profile": "base"}, "two-0": {"profile": "sft-0"}, "random": {"profile": "base"}},
     }
     selects = {
-        "sft": {"rule": "AllTurns()"},
-        "two-0": {"rule": "Pivots(lambda_diff=0.6)"},
-        "random": {"rule": "random"},
+        "sft": {"rule_name": "AllTurns"},
+        "two-0": {"rule_name": "Pivots"},
+        "random": {"rule_name": "RandomTurns"},
     }
     trains = {key: {"metrics": {"cost/rollout_turns": n}} for key, n in (("sft-0", 5), ("two-0", 64), ("random-0", 64))}
     profiles = {"base": {"metrics": {"cost/rollout_turns": 800}}, "sft-0": {"metrics": {"cost/rollout_turns": 900}}}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from pivotrl_core.errors import NoPivotsError
+from pivotrl_core.evaluation.costs import cost_by_arm
 from pivotrl_core.pivots.pool import build_pool, read_pool, write_pool
 from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
 from pivotrl_core.pivots.profiling import Rollout, distinct_successes
-from pivotrl_core.pivots.selection import AllTurns, Pivots
+from pivotrl_core.pivots.selection import AllTurns, Pivots, RandomTurns
 from pivotrl_core.pivots.tables import read_table
 from pivotrl_core.types import Candidate, Message, Role, Split, ToolCall, Verdict
 from pivotrl_core.verifiers.parsing import parse_action
@@ -119,3 +121,13 @@ def test_a_pool_file_is_the_same_bytes_twice(profile: pd.DataFrame, tmp_path: Pa
         write_pool(tmp_path / name, build_pool(profile, Pivots(0.6)))
     for file in ("pool.parquet", "drops.parquet"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("rule", "paid"), [(AllTurns(), 0.0), (RandomTurns(Pivots(0.6)), 0.0), (Pivots(0.6), 24.0)], ids=repr
+)
+def test_an_arm_pays_for_the_profile_where_its_rule_reads_it(profile: pd.DataFrame, rule: Any, paid: float) -> None:
+    report = build_pool(profile, rule).report
+    profiles = {"base": {"metrics": {"cost/rollout_turns": 24}}}
+    cost = cost_by_arm(["x"], {"x": report}, {"x-0": {"arm": "x", "metrics": {}}}, profiles, {})
+    assert cost["x"]["profiling_turns"] == paid
