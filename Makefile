@@ -30,7 +30,7 @@ ui: setup ## open MLflow on the finished runs
 vllm: ## build the environment of vLLM, for engine.kind vllm (GPU wheel or CPU build; 3.4 GB of disk on a CPU)
 	@PYTHON=$(PYTHON) TORCH_INDEX_URL=$(TORCH_INDEX_URL) infra/vllm.sh
 
-clean: ## remove the environment, all results and all state of this checkout (records of runs stay, in git; their data go, unless a remote has them)
+clean: ## remove the environment, all results and all state of this checkout (records stay in git, their data only at a remote)
 	rm -rf $(VENV) .vllm .state data models reports dvc.lock build *.egg-info .dvc/tmp \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache
 
