@@ -6,8 +6,8 @@ Items: 32 over five of MATH's subjects. At most 20 new tokens.
 Prompt: system message that asks for \boxed{}; two worked examples as turns; the problem.
 Extraction: the content of the last \boxed{}.
 Metric: mathematical equality by math-verify, `verify(parse(gold), parse(answer))`: 0.5 equals \frac{1}{2}.
-Floor: 0.41 (the expression that is asked about, or else the whole problem, copied into the box); 0.19 by always the most
-frequent answer.
+Floor: 0.41 (the expression that is asked about, or else the whole problem, copied into the box);
+0.19 by always the most frequent answer.
 Source: https://huggingface.co/datasets/HuggingFaceH4/MATH-500; https://github.com/huggingface/Math-Verify (rule).
 
 Embedded: differs from the official benchmark in
