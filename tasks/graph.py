@@ -24,6 +24,7 @@ from pivotrl_core.processes import last_lines
 from tasks.dvc_lock import HALF_WRITTEN, LOCK_NAME, LockedStage
 from tasks.supervision import (
     DISK_FULL,
+    NOT_STORED,
     StageFailedError,
     describe_exit,
     run_supervised,
@@ -31,6 +32,7 @@ from tasks.supervision import (
 
 LOCK_SECONDS = 600.0  # that a command of somebody's own may take; DVC gives its lock back while a stage runs
 _EXIT = re.compile(r"exited with (-?[0-9]+)")
+_NOT_STORED = "failed to transfer"  # in DVC's log, whose exit code is 0 nevertheless
 
 
 class GraphError(ConfigError):
@@ -202,14 +204,20 @@ def run_stage(place: Workplace, name: str, force: bool = False, poll: Callable[[
     flags = ["--force"] if force else []  # the run cache is not asked then, but learns what came out
     command = dvc_command("repro", "--single-item", *flags, name)
     code = run_supervised(command, place.root, place.environment, log, poll=poll)
-    with log.open("rb") as file:
-        file.seek(start)
-        text = file.read().decode("utf-8", "replace")
+    text = _written_since(log, start)
     if code != 0:
         raise StageFailedError(name, _program_exit(code, text), log, last_lines(log))
+    if _NOT_STORED in text:
+        raise StageFailedError(name, NOT_STORED, log, last_lines(log))
     if f"Running stage '{name}'" in text:
         return Outcome.RAN
     return Outcome.RESTORED if f"Stage '{name}' is cached" in text else Outcome.UNCHANGED
+
+
+def _written_since(log: Path, start: int) -> str:
+    with log.open("rb") as file:
+        file.seek(start)
+        return file.read().decode("utf-8", "replace")
 
 
 def _program_exit(code: int, text: str) -> int:
@@ -296,7 +304,10 @@ def stage_digest(root: Path, name: str) -> str:
 
 def _call(place: Workplace, name: str, *arguments: str) -> None:
     log = place.logs / f"{name}.log"
+    start = log.stat().st_size if log.is_file() else 0
     code = run_supervised(dvc_command(*arguments), place.root, place.environment, log)
+    if code == 0 and _NOT_STORED in _written_since(log, start):
+        code = NOT_STORED
     if code != 0:
         detail = "\n".join(last_lines(log, 5))
         raise DataTransferError(

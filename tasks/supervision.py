@@ -23,6 +23,8 @@ from pivotrl_core.processes import end_guarded
 
 STAGE_HOURS = "PIVOTRL_STAGE_HOURS"
 DISK_FULL = 74
+NOT_STORED = 73
+"""DVC could not put what a stage made into its cache. DVC itself ends with 0 then."""
 # What must stay free, in bytes. DVC waits for ever on a full disk, and what tells of the failure needs room too.
 LEAST_FREE = 64 << 20
 _KILLED = 137
@@ -78,6 +80,8 @@ def describe_exit(code: int) -> str:
         TIMED_OUT: f"it passed its deadline and was ended; raise {STAGE_HOURS} (24 where not set), or make it smaller",
         DISK_FULL: f"the disk is full (under {LEAST_FREE >> 20} MiB free) and it was ended; make room and run "
         "again: what had finished is kept (`pivotrl gc` makes room too, and forgets what an unfinished run had done)",
+        NOT_STORED: "what it made could not be put into DVC's cache; look at the disk and the rights of the folder "
+        "that the output names (`pivotrl doctor` shows it), and run again",
         127: "its program was not found",
         _KILLED: "it was killed (SIGKILL); where nobody did that, the machine ran out of memory",
         143: "it was terminated (SIGTERM)",

@@ -84,6 +84,7 @@ def _configure_dvc(checkout: Path, root: Path, cache: Path) -> None:
     settings.setdefault("cache", {}).update({"dir": str(cache), "type": "reflink,hardlink,copy"})
     settings.filename = str(root / ".dvc" / "config.local")
     (root / ".dvc").mkdir(exist_ok=True)
+    Path(settings.filename).touch(mode=0o600)  # it may hold keys of a remote
     settings.write()
 
 

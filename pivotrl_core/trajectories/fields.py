@@ -16,7 +16,7 @@ ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER,
     "assistant": Role.ASSISTANT, "tool": Role.TOOL, "function": Role.TOOL,
 }  # fmt: skip
-SCHEMA_KEYS = ("parameters", "params", "input_schema")
+SCHEMA_KEYS = ("parameters", "params", "input_schema", "inputSchema")
 """Where public formats keep the JSON schema of a tool's arguments."""
 TEXT_PARTS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 

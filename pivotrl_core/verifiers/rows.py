@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pivotrl_core.errors import DataError, SandboxUnavailableError
+from pivotrl_core.trajectories.domains import row_domain
 from pivotrl_core.trajectories.fields import InvalidRowError, read_tools
 from pivotrl_core.trajectories.nemo_gym import INPUT, NEMO_ROW, PARAMS, read_expert
 from pivotrl_core.trajectories.response_items import read_items
@@ -35,14 +36,6 @@ _CALLS_IN_TEXT = ("tool", "software", "search")
 _TEXT_THRESHOLD = "word_count_similarity_threshold"
 _SEARCH_THRESHOLD = 0.3
 """Of texts, in NeMo Gym's configuration of search pivots."""
-
-
-def domain_of(row: Mapping[str, Json]) -> str:
-    """The domain of a row by what it carries."""
-    metadata = row.get("metadata")
-    if isinstance(metadata, Mapping) and metadata.get("harness"):
-        return "terminal"
-    return "software" if any(key in row for key in ("ref_patch", "pivot_tags", "tool_name_match")) else "tool"
 
 
 def read_row(row: Mapping[str, Json], domain: str) -> tuple[Candidate, Action]:
@@ -82,7 +75,7 @@ def verify_row(
         raise DataError("the line holds no JSON object")
     if row.get("response") is None:
         raise DataError("response: missing, so there is nothing to judge")
-    domain = domain or domain_of(row)
+    domain = domain or row_domain(row)
     try:
         response = read_response(row["response"])
         settings = _settings(row, domain)

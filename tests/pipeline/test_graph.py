@@ -24,7 +24,7 @@ from tasks.graph import (
     run_stage,
     stage_digest,
 )
-from tasks.settings import State, child_environment
+from tasks.settings import State, child_environment, dvc_cache
 from tasks.supervision import StageFailedError
 
 from .conftest import calls, pull_text
@@ -79,6 +79,27 @@ def test_the_exit_code_of_the_program_inside_dvc_comes_through(checkout: Path) -
         run_stage(place, "train@sft-0")
     assert caught.value.code == caught.value.exit_code == 65
     assert not caught.value.retryable
+
+
+def test_what_cannot_be_put_into_the_cache_is_a_failure_though_dvc_ends_with_0(checkout: Path) -> None:
+    place = _place(checkout)
+    pull_text(checkout, a="one two")
+    commit_pull(place)
+    _block_cache(checkout)
+    with pytest.raises(StageFailedError, match="could not be put into DVC's cache") as caught:
+        run_stage(place, "candidates")
+    assert not caught.value.retryable
+    pull_text(checkout, a="one two three")
+    with pytest.raises(DataTransferError, match="could not be put into DVC's cache"):
+        commit_pull(place)
+
+
+def _block_cache(checkout: Path) -> None:
+    """Links to nowhere where the cache would have its folders: what root cannot write to either."""
+    for number in range(256):
+        place = dvc_cache(checkout) / "files" / "md5" / f"{number:02x}"
+        if not place.exists():
+            place.symlink_to("/proc/nowhere")
 
 
 def test_pulled_data_go_to_the_remote_and_come_back_by_hash(checkout: Path) -> None:

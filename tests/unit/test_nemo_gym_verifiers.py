@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from pivotrl_core.errors import DataError
+from pivotrl_core.trajectories.domains import row_domain
 from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
 from pivotrl_core.types import Action, Candidate, Message, Role, ToolCall
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.nemo_gym.grader import NemoGymGrader
 from pivotrl_core.verifiers.nemo_gym.tool_names import CATEGORIES
 from pivotrl_core.verifiers.rewards import RewardRule
-from pivotrl_core.verifiers.rows import domain_of, verify_row
+from pivotrl_core.verifiers.rows import verify_row
 
 PIVOT_ROWS = Path(__file__).parents[2].parent / "shared" / "data" / "pivot_rows"
 Call = dict[str, Any]
@@ -269,7 +270,8 @@ def test_terminal_thresholds_and_harnesses() -> None:
     assert compat({**value, "verifier": {"threshold": 0.8}})[0] == 1.0
     assert compat({**value, "threshold": 0.95, "verifier": {"threshold": 0.8}})[0] == 0.0  # the row's own comes first
     assert compat({**value, "verifier": {"enable_string_similarity": False}})[0] == 1.0
-    assert compat({**value, "metadata": {"harness": "other"}})[1] == "unknown_harness"
+    other = verify_row({**value, "metadata": {"harness": "other"}}, "terminal", compat=True)
+    assert other["failure_reason"] == "unknown_harness"
     old = json.dumps({**OLD, "commands": [OLD_COMMAND]})
     assert compat(row(None, [says(old)], metadata={"harness": "terminus_1"}, expected_answer=old))[0] == 1.0
     assert compat(row(None, [says(old)], metadata=metadata, expected_answer=old))[1] == "expected_answer_invalid"
@@ -300,9 +302,10 @@ def test_a_row_that_cannot_be_judged_is_an_error_that_says_why(value: Any, words
 
 
 def test_a_row_belongs_to_the_domain_that_it_carries_marks_of() -> None:
-    assert domain_of({"metadata": {"harness": "terminus_2"}, "pivot_tags": []}) == "terminal"
-    assert [domain_of({key: None}) for key in ("ref_patch", "pivot_tags", "tool_name_match")] == ["software"] * 3
-    assert domain_of({"metadata": {"category": "edit"}}) == "tool"
+    assert row_domain({"metadata": {"harness": "terminus_2"}, "pivot_tags": []}) == "terminal"
+    assert [row_domain({key: None}) for key in ("ref_patch", "pivot_tags", "tool_name_match")] == ["software"] * 3
+    assert row_domain({"metadata": {"category": "edit"}}) == "tool"
+    assert row_domain({"domain": "search", "pivot_tags": []}) == "search"
 
 
 def test_a_pipeline_can_profile_with_these_verdicts() -> None:

@@ -316,3 +316,10 @@ def test_types_of_arguments_are_joined_and_broken_ones_add_nothing() -> None:
     messages = [Message(Role.ASSISTANT, "", (ToolCall("f", text),)) for text in texts]
     properties = {"a": {"type": ["number", "string"]}, "b": {"type": "boolean"}, "c": {"type": "array"}}
     assert infer_tools(messages) == (Tool("f", "", {"type": "object", "properties": properties}),)
+
+
+def test_a_tool_described_as_mcp_does_keeps_its_arguments(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"id": {"type": "string"}}}
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    [trajectory], _ = read(tmp_path, {"messages": messages, "tools": [{"name": "find", "inputSchema": schema}]})
+    assert trajectory.tools == (Tool("find", "", schema),)
