@@ -32,7 +32,7 @@ from tasks.supervision import (
 
 LOCK_SECONDS = 600.0  # that a command of somebody's own may take; DVC gives its lock back while a stage runs
 _EXIT = re.compile(r"exited with (-?[0-9]+)")
-_NOT_STORED = "failed to transfer"  # in DVC's log, whose exit code is 0 nevertheless
+_NOT_STORED = re.compile(r"^ERROR: failed to transfer", re.MULTILINE)  # so says DVC, and ends with 0
 
 
 class GraphError(ConfigError):
@@ -207,7 +207,7 @@ def run_stage(place: Workplace, name: str, force: bool = False, poll: Callable[[
     text = _written_since(log, start)
     if code != 0:
         raise StageFailedError(name, _program_exit(code, text), log, last_lines(log))
-    if _NOT_STORED in text:
+    if _NOT_STORED.search(text):
         raise StageFailedError(name, NOT_STORED, log, last_lines(log))
     if f"Running stage '{name}'" in text:
         return Outcome.RAN
@@ -306,7 +306,7 @@ def _call(place: Workplace, name: str, *arguments: str) -> None:
     log = place.logs / f"{name}.log"
     start = log.stat().st_size if log.is_file() else 0
     code = run_supervised(dvc_command(*arguments), place.root, place.environment, log)
-    if code == 0 and _NOT_STORED in _written_since(log, start):
+    if code == 0 and _NOT_STORED.search(_written_since(log, start)):
         code = NOT_STORED
     if code != 0:
         detail = "\n".join(last_lines(log, 5))

@@ -17,7 +17,7 @@ def row_domain(row: Mapping[str, Json]) -> str:
     metadata, agent = row.get("metadata"), row.get("agent_ref")
     harness = str(metadata.get("harness", "")) if isinstance(metadata, Mapping) else ""
     name = str(agent.get("name", "")) if isinstance(agent, Mapping) else ""
-    if harness.startswith("terminus"):
+    if harness.startswith("terminus") or (harness and "expected_answer" in row):
         return "terminal"
     if "pivot_tags" in row or "ref_patch" in row or "tool_name_match" in row:
         return "software"

@@ -92,6 +92,10 @@ def test_what_cannot_be_put_into_the_cache_is_a_failure_though_dvc_ends_with_0(c
     pull_text(checkout, a="one two three")
     with pytest.raises(DataTransferError, match="could not be put into DVC's cache"):
         commit_pull(place)
+    _open_cache(checkout)
+    assert commit_pull(place)
+    assert run_stage(place, "candidates") is Outcome.RAN
+    assert run_stage(place, "candidates") is Outcome.UNCHANGED
 
 
 def _block_cache(checkout: Path) -> None:
@@ -100,6 +104,12 @@ def _block_cache(checkout: Path) -> None:
         place = dvc_cache(checkout) / "files" / "md5" / f"{number:02x}"
         if not place.exists():
             place.symlink_to("/proc/nowhere")
+
+
+def _open_cache(checkout: Path) -> None:
+    for place in (dvc_cache(checkout) / "files" / "md5").iterdir():
+        if place.is_symlink():
+            place.unlink()
 
 
 def test_pulled_data_go_to_the_remote_and_come_back_by_hash(checkout: Path) -> None:

@@ -62,7 +62,9 @@ def test_a_worktree_has_the_uncommitted_changes_and_parameters_of_its_own(checko
         assert (root / "staged").read_text() == "staged\n"
         assert (root / "params.yaml").read_text() == "own: 1\n"
         assert not (root / "ignored").exists()
-        settings = (root / ".dvc" / "config.local").read_text()
+        local = root / ".dvc" / "config.local"
+        assert local.stat().st_mode & 0o077 == 0  # it may hold keys
+        settings = local.read_text()
         assert str(state.cache) in settings
         assert str(checkout / ".state" / "dvc-remote") in settings
         assert main_checkout(root) == checkout

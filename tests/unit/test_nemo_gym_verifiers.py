@@ -270,8 +270,7 @@ def test_terminal_thresholds_and_harnesses() -> None:
     assert compat({**value, "verifier": {"threshold": 0.8}})[0] == 1.0
     assert compat({**value, "threshold": 0.95, "verifier": {"threshold": 0.8}})[0] == 0.0  # the row's own comes first
     assert compat({**value, "verifier": {"enable_string_similarity": False}})[0] == 1.0
-    other = verify_row({**value, "metadata": {"harness": "other"}}, "terminal", compat=True)
-    assert other["failure_reason"] == "unknown_harness"
+    assert compat({**value, "metadata": {"harness": "other"}})[1] == "unknown_harness"
     old = json.dumps({**OLD, "commands": [OLD_COMMAND]})
     assert compat(row(None, [says(old)], metadata={"harness": "terminus_1"}, expected_answer=old))[0] == 1.0
     assert compat(row(None, [says(old)], metadata=metadata, expected_answer=old))[1] == "expected_answer_invalid"
@@ -306,6 +305,8 @@ def test_a_row_belongs_to_the_domain_that_it_carries_marks_of() -> None:
     assert [row_domain({key: None}) for key in ("ref_patch", "pivot_tags", "tool_name_match")] == ["software"] * 3
     assert row_domain({"metadata": {"category": "edit"}}) == "tool"
     assert row_domain({"domain": "search", "pivot_tags": []}) == "search"
+    assert row_domain({"metadata": {"harness": "openhands"}, "ref_patch": ""}) == "software"
+    assert row_domain({"metadata": {"harness": "other"}, "expected_answer": "{}"}) == "terminal"
 
 
 def test_a_pipeline_can_profile_with_these_verdicts() -> None:
