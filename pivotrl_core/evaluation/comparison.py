@@ -68,7 +68,7 @@ def _row(arm: str, evaluations: Sequence[Evaluation], scores: Mapping[str, Score
 
 
 def _cell(arm: str, metric: str, scores: Scores) -> dict[str, Json]:
-    estimate = bootstrap_mean(scores.values_SN, arm, metric)
+    estimate = bootstrap_mean(scores.values_SN, arm, metric, strata=scores.strata)
     return {
         "mean": estimate.mean,
         "low": estimate.low,
@@ -116,7 +116,7 @@ def paired_differences(
 
 
 def _difference_row(a: str, b: str, metric: str, scores_a: Scores, scores_b: Scores) -> dict[str, Json]:
-    estimate = paired_difference(scores_a.values_SN, scores_b.values_SN, a, b, metric)
+    estimate = paired_difference(scores_a.values_SN, scores_b.values_SN, a, b, metric, strata=scores_a.strata)
     return {
         "a": a,
         "b": b,

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """`values_SN[s, n]` is the score of item `items[n]` under seed `seeds[s]`."""
+    """`values_SN[s, n]` is the score of item `items[n]` under seed `seeds[s]`.
+
+    `strata` are the sizes of the groups of items that a resample draws from apart; none: all are one group.
+    """
 
     seeds: tuple[int, ...]
     items: tuple[str, ...]
     values_SN: Floats
+    strata: tuple[int, ...] = ()
 
 
 def align(by_seed: Mapping[int, Mapping[str, float]]) -> Scores | None:
@@ -53,8 +57,8 @@ def _restrict(scores: Scores, items: tuple[str, ...]) -> Scores:
 def stack(parts: Mapping[str, Scores]) -> Scores | None:
     """All items of several benchmarks in one row a seed, scaled so that their mean is the benchmarks' unweighted mean.
 
-    A benchmark of n_b of the N items gets the factor N / (B n_b), which is 1 where all have the same size. None where
-    there is no benchmark, or where they were not run under the same seeds.
+    A benchmark of n_b of the N items gets the factor N / (B n_b), which is 1 where all have the same size, and is a
+    stratum. None where there is no benchmark, or where they were not run under the same seeds.
     """
     import numpy as np
 
@@ -63,4 +67,5 @@ def stack(parts: Mapping[str, Scores]) -> Scores | None:
         return None
     items = tuple(f"{name}\x1f{item}" for name in sorted(parts) for item in parts[name].items)
     scaled = [one.values_SN * (len(items) / (len(members) * len(one.items))) for one in members]
-    return Scores(members[0].seeds, items, np.concatenate(scaled, axis=1))
+    strata = tuple(len(one.items) for one in members)
+    return Scores(members[0].seeds, items, np.concatenate(scaled, axis=1), strata)

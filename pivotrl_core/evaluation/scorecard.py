@@ -44,7 +44,7 @@ def read_evaluation(folder: Path) -> Evaluation:
     items.update(_benchmark_items(folder / "items.parquet"))
     prefix = f"eval/{_domain(report)}"
     items.update(_domain_items(folder / "episodes.parquet", "task_id", "success", f"{prefix}/success"))
-    items.update(_domain_items(folder / "turns.parquet", "candidate_id", "score", f"{prefix}/accuracy"))
+    items.update(_domain_items(folder / "turns.parquet", "candidate_id", "accepted", f"{prefix}/accuracy"))
     return Evaluation(str(report["arm"]), int(report["seed"]), report, items)
 
 

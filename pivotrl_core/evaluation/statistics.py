@@ -7,6 +7,8 @@ one seed may come as `scores_N`.
 - A difference between two arms is PAIRED by item: one resample of items serves both arms, so that what makes an item
   hard for both cancels. Seeds are resampled for each arm on its own: seed 0 of one arm shares nothing with seed 0 of
   the other but its number.
+- Items that come in strata (benchmarks, under their mean) are resampled within each: how many items each has is no
+  accident, and what sets benchmarks apart is no noise.
 - Fewer than 6 items with a difference decide nothing, for chance alone puts 5 on one side once in 16 times: where the
   bootstrap, which sees no other items, leaves out 0, the interval of such a difference is drawn to 0.
 
@@ -16,7 +18,7 @@ between seeds, so with two or three seeds intervals are too narrow; all values e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -44,12 +46,15 @@ class Interval:
     seeds: int = 1
 
 
-def bootstrap_mean(scores: Scores, *seed: str | int, level: float = 0.95, resamples: int = 2000) -> Interval:
+def bootstrap_mean(
+    scores: Scores, *seed: str | int, strata: Sequence[int] = (), level: float = 0.95, resamples: int = 2000
+) -> Interval:
     """Mean over items (and seeds) with its percentile bootstrap interval.
 
     Args:
         scores: scores_N or scores_SN, finite.
         seed: parts of the random seed, e.g. the run's seed, the benchmark's and the arm's name.
+        strata: sizes of the groups of neighbouring items that are resampled apart, N in all; none: one group.
         level: share of the distribution between the ends.
         resamples: number of bootstrap draws R.
 
@@ -60,20 +65,23 @@ def bootstrap_mean(scores: Scores, *seed: str | int, level: float = 0.95, resamp
     means_R = np.concatenate(
         [
             _resampled_means(scores_SN, item_weights_RN, rng)
-            for item_weights_RN, rng in _item_weights(scores_SN.shape[1], resamples, ("mean", *seed))
+            for item_weights_RN, rng in _item_weights(strata or scores_SN.shape[1:], resamples, ("mean", *seed))
         ]
     )
     low, high = _percentiles(means_R, level)
     return Interval(float(scores_SN.mean()), low, high, scores_SN.shape[1], scores_SN.shape[0])
 
 
-def paired_difference(a: Scores, b: Scores, *seed: str | int, level: float = 0.95, resamples: int = 2000) -> Interval:
+def paired_difference(
+    a: Scores, b: Scores, *seed: str | int, strata: Sequence[int] = (), level: float = 0.95, resamples: int = 2000
+) -> Interval:
     """Mean of a minus mean of b over the same items, hierarchical bootstrap as the module says.
 
     Args:
         a: scores of one arm, (N,) or (S_a, N).
         b: scores of the other arm, (N,) or (S_b, N), the same N items in the same order; S_b may differ from S_a.
         seed: parts of the random seed.
+        strata: as for `bootstrap_mean`.
         level: share of the distribution between the ends.
         resamples: number of bootstrap draws R.
 
@@ -90,7 +98,7 @@ def paired_difference(a: Scores, b: Scores, *seed: str | int, level: float = 0.9
     differences_R = np.concatenate(
         [
             _resampled_means(a_SN, item_weights_RN, rng) - _resampled_means(b_SN, item_weights_RN, rng)
-            for item_weights_RN, rng in _item_weights(a_SN.shape[1], resamples, ("paired", *seed))
+            for item_weights_RN, rng in _item_weights(strata or a_SN.shape[1:], resamples, ("paired", *seed))
         ]
     )
     low, high = _percentiles(differences_R, level)
@@ -111,13 +119,15 @@ def _as_matrix(scores: Scores) -> Floats:
 
 
 def _item_weights(
-    items: int, resamples: int, seed: tuple[str | int, ...]
+    strata: Sequence[int], resamples: int, seed: tuple[str | int, ...]
 ) -> Iterator[tuple[Floats, np.random.Generator]]:
     """Blocks of item weights (at most R in all), each with the generator to draw seed weights from."""
     rng = generator("bootstrap", *seed)
+    items = sum(strata)
     block = max(1, _BLOCK_WEIGHTS // items)
     for start in range(0, resamples, block):
-        yield _weights(items, min(block, resamples - start), rng), rng
+        drawn = min(block, resamples - start)
+        yield np.concatenate([_weights(size, drawn, rng) * (size / items) for size in strata], axis=1), rng
 
 
 def _resampled_means(scores_SN: Floats, item_weights_RN: Floats, rng: np.random.Generator) -> Floats:

@@ -52,7 +52,8 @@ EPISODE_SCHEMA = pa.schema([
     ("turns", pa.int64()), ("tool_errors", pa.int64()), ("malformed", pa.int64()), ("ending", pa.string()),
 ])  # fmt: skip
 TURN_SCHEMA = pa.schema([
-    ("candidate_id", pa.string()), ("temperature", pa.float64()), ("score", pa.float64()), ("reason", pa.string()),
+    ("candidate_id", pa.string()), ("temperature", pa.float64()), ("reward", pa.float64()), ("accepted", pa.bool_()),
+    ("reason", pa.string()),
 ])  # fmt: skip
 ITEM_SCHEMA = pa.schema([
     ("benchmark", pa.string()), ("item_id", pa.string()), ("score", pa.float64()), ("parsed", pa.bool_()),
@@ -119,16 +120,10 @@ def _score_turns(context: StageContext, subject: Subject, out: Path) -> Found:
         for name, temperature in TEMPERATURES.items()
     ]
     for name, own in zip(TEMPERATURES, subject.portions.rows(portions), strict=True):
-        metrics[f"eval/turns/accuracy_{name}"] = _share(own, subject) if own else None
+        metrics[f"eval/turns/accuracy_{name}"] = sum(row["accepted"] for row in own) / len(own) if own else None
         rows += own
     write_table(out / "turns.parquet", "turns", TURN_SCHEMA, rows)
     return metrics, {"domain": "turns", "split": settings.split}
-
-
-def _share(rows: Rows, subject: Subject) -> float:
-    """Share of turns that were accepted, whatever the rewards of the configuration are."""
-    success = subject.config.verifier.reward.success
-    return sum(1 for row in rows if row["score"] >= success) / len(rows)
 
 
 def _turns(subject: Subject, turns: Sequence[Candidate], name: str, temperature: float, engine: ChatEngine) -> Rows:
@@ -141,10 +136,12 @@ def _turns(subject: Subject, turns: Sequence[Candidate], name: str, temperature:
     samples = engine.sample(requests, SamplingConfig(temperature, subject.config.evaluate.max_tokens))
     actions = [subject.renderer.parse(one.ids, turn.tools) for turn, (one,) in zip(turns, samples, strict=True)]
     verdicts = verify_all(verifier, list(zip(turns, actions, strict=True)))
+    success = subject.config.verifier.reward.success
     return [
-        {"candidate_id": turn.id, "temperature": temperature, "score": verdict.reward, "reason": verdict.reason}
+        {"candidate_id": turn.id, "temperature": temperature, "reward": verdict.reward,
+         "accepted": verdict.reward >= success, "reason": verdict.reason}
         for turn, verdict in zip(turns, verdicts, strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def _held_out(context: StageContext, split: Split, count: int) -> list[Candidate]:
@@ -160,7 +157,7 @@ def measure_benchmarks(context: StageContext, subject: Subject, out: Path) -> Fo
     described: list[dict[str, Any]] = []
     scored: list[tuple[Benchmark, Sequence[Item]]] = []
     for benchmark in map(get_benchmark, context.config.evaluate.benchmarks):
-        items = benchmark.items()[: context.config.evaluate.items]
+        items = _some_items(benchmark, context.config.evaluate.items)
         skipped = skip_reason(benchmark)
         described.append({"name": benchmark.name, "n": len(items), "metric": benchmark.metric, "skipped": skipped})
         if skipped is not None:
@@ -176,6 +173,13 @@ def measure_benchmarks(context: StageContext, subject: Subject, out: Path) -> Fo
         rows += own
     write_table(out / "items.parquet", "items", ITEM_SCHEMA, rows)
     return metrics, {"benchmarks": described}
+
+
+def _some_items(benchmark: Benchmark, count: int) -> list[Item]:
+    """At most `count` items, in their order; the same for every arm. Those at the end are of other languages, say."""
+    items = benchmark.items()
+    chosen = generator("items", benchmark.name).permutation(len(items))[:count]
+    return [items[int(index)] for index in sorted(chosen)]
 
 
 def _item_rows(subject: Subject, benchmark: Benchmark, items: Sequence[Item], engine: ChatEngine) -> Rows:

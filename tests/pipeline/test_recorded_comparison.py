@@ -38,8 +38,8 @@ def without_environment(root: Path) -> None:
     """Make held-out turns of the episodes: what evaluation scores where the trajectories have no environment."""
     for folder in (root / "reports/evaluate").iterdir():
         episodes = pd.read_parquet(folder / "episodes.parquet")
-        turns = episodes.rename(columns={"task_id": "candidate_id", "success": "score"})
-        turns.astype({"score": float}).to_parquet(folder / "turns.parquet")
+        turns = episodes.rename(columns={"task_id": "candidate_id", "success": "accepted"})
+        turns.astype({"accepted": bool}).to_parquet(folder / "turns.parquet")
         (folder / "episodes.parquet").unlink()
         report = read_json(folder / "report.json")
         named = {key.replace("helpdesk/success", "turns/accuracy"): value for key, value in report["metrics"].items()}

@@ -9,7 +9,7 @@ import pytest
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig, TokenCount
 from pivotrl_core.evaluation.benchmarks.registry import get_benchmark
-from pivotrl_core.stages.evaluation_parts import _answers
+from pivotrl_core.stages.evaluation_parts import _answers, _some_items
 from tests.tiny_models import tiny_tokenizer
 
 RENDERER = ChatRenderer(tiny_tokenizer(), "compact")
@@ -36,3 +36,13 @@ class Parrot:
 def test_an_answer_is_what_was_said(written: str, answer: str) -> None:
     benchmark = get_benchmark("ifbench")
     assert _answers(RENDERER, Parrot(written), benchmark, benchmark.items()[:2]) == [answer, answer]
+
+
+def test_fewer_items_are_not_the_first_ones() -> None:
+    benchmark = get_benchmark("wmt24pp")
+    chosen = [item.id for item in _some_items(benchmark, 24)]
+    everything = [item.id for item in benchmark.items()]
+    assert len(set(chosen)) == 24
+    assert chosen == [item for item in everything if item in chosen]  # in their order
+    assert {item.split("-")[1] for item in chosen} == {"de", "es", "fr"}  # French comes last in the file
+    assert [item.id for item in _some_items(benchmark, 99)] == everything

@@ -241,3 +241,10 @@ def test_extraction_of_boxes_blocks_letters_and_lines() -> None:
     assert choice_letter("none", ()) is None
     assert first_line("\n  \n a \nb") == "a"
     assert first_line("") is None
+
+
+@pytest.mark.parametrize("name", _ALL)
+def test_no_item_is_one_of_its_worked_examples(name: str) -> None:
+    for item in BENCHMARKS[name].items():
+        *before, asked = [message.content for message in item.messages if message.role is Role.USER]
+        assert asked not in before, item.id

@@ -53,6 +53,18 @@ def test_the_mean_of_benchmarks_does_not_weigh_the_bigger_one_more():
     assert stack({"big": big, "other": Scores((1,), ("a",), np.ones((1, 1)))}) is None
 
 
+def test_benchmarks_are_resampled_each_for_itself(tmp_path):
+    # Two benchmarks without any noise, far apart: nothing about their mean is uncertain.
+    for name, values in {"ifbench-embedded": [1.0] * 8, "math500-embedded": [0.0] * 4}.items():
+        rows = [{"benchmark": name, "item_id": f"i{n}", "score": v} for n, v in enumerate(values)]
+        pd.DataFrame(rows).to_parquet(tmp_path / f"{name}.parquet")
+    frames = [pd.read_parquet(path) for path in tmp_path.glob("*.parquet")]
+    write_json(tmp_path / "arm/report.json", {"arm": "arm", "seed": 0, "domain": "helpdesk", "metrics": {}})
+    pd.concat(frames).to_parquet(tmp_path / "arm/items.parquet")
+    cell = compare([read_evaluation(tmp_path / "arm")])["rows"][0]["cells"]["eval/ood-embedded/mean"]
+    assert (cell["mean"], cell["low"], cell["high"]) == pytest.approx((0.5, 0.5, 0.5))
+
+
 def test_pairing_shows_what_overlapping_intervals_hide():
     base = [0.0] * 50 + [1.0] * 50
     better = [1.0] * 8 + base[8:]
@@ -183,7 +195,7 @@ def test_held_out_turns_are_compared_in_pairs_where_there_is_no_environment(tmp_
     scores = {"base": [0.0, 0.0, 1.0, 0.0], "arm": [1.0, 1.0, 1.0, 0.0]}
     for arm, values in scores.items():
         rows = [
-            {"candidate_id": f"c{n}", "temperature": t, "score": v} for n, v in enumerate(values) for t in (0.0, 1.0)
+            {"candidate_id": f"c{n}", "temperature": t, "reward": v / 2, "accepted": v == 1.0} for n, v in enumerate(values) for t in (0.0, 1.0)
         ]
         write_json(tmp_path / arm / "report.json", {"arm": arm, "seed": 0, "domain": "turns", "metrics": {}})
         pd.DataFrame(rows).to_parquet(tmp_path / arm / "turns.parquet")

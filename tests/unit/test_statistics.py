@@ -93,3 +93,15 @@ def test_scores_that_cannot_be_averaged_are_refused(scores: object) -> None:
 def test_arms_on_different_items_are_not_paired() -> None:
     with pytest.raises(ValueError, match="same items"):
         paired_difference([0.0, 1.0], [1.0], 0)
+
+
+def test_strata_are_resampled_apart() -> None:
+    ones_and_zeros = [1.0] * 30 + [0.0] * 10
+    whole = bootstrap_mean(ones_and_zeros, 0)
+    assert whole.high - whole.low > 0.2
+    apart = bootstrap_mean(ones_and_zeros, 0, strata=(30, 10))
+    assert (apart.mean, apart.low, apart.high) == pytest.approx((0.75, 0.75, 0.75))
+    one = bootstrap_mean(ones_and_zeros, 0, strata=(40,))
+    assert one == whole
+    difference = paired_difference(ones_and_zeros, np.zeros(40), 0, strata=(30, 10))
+    assert (difference.low, difference.high) == pytest.approx((0.75, 0.75))

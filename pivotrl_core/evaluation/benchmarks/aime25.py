@@ -30,10 +30,10 @@ _NAMES = ("Ann", "Ben", "Cora", "Dan")
 _THINGS = ("apples", "books", "coins", "pens")
 _SHOTS = (
     Message(Role.SYSTEM, "Put the final answer in \\boxed{}."),
-    Message(Role.USER, "What is 1 + 1?"),
-    Message(Role.ASSISTANT, "1 + 1 = 2. Answer: \\boxed{2}"),
-    Message(Role.USER, "Tom has 2 hats and gets 1 more. How many hats does Tom have now?"),
-    Message(Role.ASSISTANT, "2 + 1 = 3. Answer: \\boxed{3}"),
+    Message(Role.USER, "What is 2 + 3?"),
+    Message(Role.ASSISTANT, "2 + 3 = 5. Answer: \\boxed{5}"),
+    Message(Role.USER, "Tom has 3 hats and gets 3 more. How many hats does Tom have now?"),
+    Message(Role.ASSISTANT, "3 + 3 = 6. Answer: \\boxed{6}"),
 )
 
 
