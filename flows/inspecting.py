@@ -17,7 +17,7 @@ from flows.request import Request
 from flows.session import load_request
 from pivotrl_core.config.inputs import DataConfig
 from pivotrl_core.config.tree import Config
-from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import read_json
 from pivotrl_core.pivots.candidates import iterate_candidates
@@ -132,7 +132,7 @@ def _renderer(root: Path, config: Config) -> ChatRenderer:
     state = find_state(root)
     context = StageContext(config, root, state.scratch, state.store, state.models, root)
     folder = source_model(context, TOKENIZER_FILES)
-    return ChatRenderer(AutoTokenizer.from_pretrained(folder, local_files_only=True), config.data.tool_format)
+    return configured_renderer(AutoTokenizer.from_pretrained(folder, local_files_only=True), config.data)
 
 
 def _quantiles(lengths: Sequence[int]) -> dict[str, int]:

@@ -124,11 +124,11 @@ def _parser(root: Path, checkout: Path, config: Config) -> Parse:
 
     @cache
     def renderer() -> Any:
-        from pivotrl_core.engines.chat import ChatRenderer
+        from pivotrl_core.engines.chat import configured_renderer
         from pivotrl_core.engines.model import follow_path, load_tokenizer
 
         base = follow_path(root / BASE, checkout)
-        return ChatRenderer(load_tokenizer(base, base), config.data.tool_format)
+        return configured_renderer(load_tokenizer(base, base), config.data)
 
     def parse(ids: Sequence[int], tools: Sequence[Tool]) -> Action:
         action: Action = renderer().parse(ids, tools)

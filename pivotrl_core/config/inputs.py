@@ -87,6 +87,10 @@ class DataConfig(Section):
     validation_share: Probability = Field(0.1, description="share of trajectory groups kept aside for validation")
     test_share: Probability = Field(0.1, description="share of trajectory groups kept aside for held-out turns")
     tool_format: Literal["compact", "hermes"] = "compact"
+    chat_template_kwargs: dict[str, bool | int | float | str] = Field(
+        default_factory=dict,
+        description="variables of the model's chat template, such as enable_thinking: false or date_string",
+    )
 
     @model_validator(mode="after")
     def _something_is_left_to_train_on(self) -> Self:

@@ -161,7 +161,10 @@ class EvaluateConfig(Section):
     max_tokens: PositiveInt = 48
     turns: PositiveInt = Field(64, description="held-out turns scored where there is no environment")
     benchmarks: tuple[Name, ...] = BENCHMARKS
-    items: PositiveInt = Field(32, description="items taken of each benchmark")
+    items: PositiveInt = Field(32, description="items drawn of each benchmark, the same for all arms")
+    thinking_tokens: Count = Field(
+        0, description="more tokens for each benchmark's answer than it allows, for a policy that thinks first"
+    )
     drift_texts: PositiveInt = 24
 
     @field_validator("benchmarks")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.chat import configured_renderer
 from pivotrl_core.engines.hub import TOKENIZER_FILES
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import CandidateDrop, CandidateTally, sift_candidates
@@ -72,7 +72,7 @@ def _length_check(context: StageContext):  # type: ignore[no-untyped-def]
     folder = source_model(context, TOKENIZER_FILES)
     check_lengths(context, folder)
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    renderer = ChatRenderer(tokenizer, data.tool_format)
+    renderer = configured_renderer(tokenizer, data)
 
     def check(candidate: Candidate) -> str:
         if len(renderer.state_ids(candidate.state, candidate.tools)) > data.max_state_tokens:

@@ -65,7 +65,7 @@ def server_engine(
                 f"engine.serves: the servers serve {settings.serves}, and this is {policy}; leave '{stage}' out of "
                 "engine.stages, so that it samples in its own process, or take kind: vllm"
             )
-        texts = TextReading(renderer.tokenizer.eos_token, renderer.encode) if stage == "evaluate" else None
+        texts = TextReading(renderer.eos_text, renderer.encode) if stage == "evaluate" else None
         model = resolve_folder(whole, TOKENIZER_FILES)  # the servers have the weights
         room = context_tokens(AutoConfig.from_pretrained(model, local_files_only=True))
         with openai_engine_of(settings, renderer.eos_id, room, texts) as engine:

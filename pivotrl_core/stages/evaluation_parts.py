@@ -20,6 +20,7 @@ from pivotrl_core.engines.protocol import ChatEngine, Engine, Request, SamplingC
 from pivotrl_core.environments.episodes import Episode, EpisodePlayer
 from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.registry import get_domain
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation.benchmarks.registry import get_benchmark
 from pivotrl_core.evaluation.drift import (
     action_order,
@@ -175,7 +176,7 @@ def measure_benchmarks(context: StageContext, subject: Subject, out: Path) -> Fo
     return metrics, {"benchmarks": described}
 
 
-def _some_items(benchmark: Benchmark, count: int) -> list[Item]:
+def _some_items(benchmark: Benchmark, count: int) -> Sequence[Item]:
     """At most `count` items, in their order; the same for every arm. Those at the end are of other languages, say."""
     items = benchmark.items()
     chosen = generator("items", benchmark.name).permutation(len(items))[:count]
@@ -183,7 +184,7 @@ def _some_items(benchmark: Benchmark, count: int) -> list[Item]:
 
 
 def _item_rows(subject: Subject, benchmark: Benchmark, items: Sequence[Item], engine: ChatEngine) -> Rows:
-    answers = _answers(subject.renderer, engine, benchmark, items)
+    answers = _answers(subject.renderer, engine, benchmark, items, subject.config.evaluate.thinking_tokens)
     return [
         {"benchmark": benchmark.name, "item_id": item.id, "score": score.score, "parsed": score.parsed,
          "answer": answer, "extracted": score.extracted}
@@ -191,11 +192,18 @@ def _item_rows(subject: Subject, benchmark: Benchmark, items: Sequence[Item], en
     ]  # fmt: skip
 
 
-def _answers(renderer: ChatRenderer, engine: Engine, benchmark: Benchmark, items: Sequence[Item]) -> list[str]:
+def _answers(
+    renderer: ChatRenderer, engine: Engine, benchmark: Benchmark, items: Sequence[Item], thinking_tokens: int = 0
+) -> list[str]:
+    if renderer.opens_thinking and not thinking_tokens:
+        raise ConfigError(
+            f"evaluate.thinking_tokens: this model thinks before it answers, and {benchmark.name} allows an answer "
+            f"{benchmark.max_tokens} tokens; say how many more it has for its thinking, or leave it out by a variable "
+            "of its template (data.chat_template_kwargs)"
+        )
     requests = [Request(item.id, renderer.state_ids(item.messages, ()), (0,)) for item in items]
-    samples = engine.sample(requests, SamplingConfig(0.0, benchmark.max_tokens))
-    ends = renderer.eos_id
-    texts = (renderer.decode([i for i in sample.ids if i != ends]) for (sample,) in samples)
+    samples = engine.sample(requests, SamplingConfig(0.0, benchmark.max_tokens + thinking_tokens))
+    texts = (renderer.written(sample.ids) for (sample,) in samples)
     # Half a surrogate pair cannot be stored; a model can write one token of it.
     return [split_thinking(text)[1].encode("utf-8", "replace").decode("utf-8") for text in texts]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pivotrl_core.config.engine import SamplingStage
-from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
 from pivotrl_core.engines.model import compute_dtype, load_policy, load_tokenizer, prepare_torch
 from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import Engine, SamplingConfig
@@ -44,12 +44,12 @@ def _sampler(context: StageContext, policy: str) -> Iterator[tuple[Engine, ChatR
     """What samples from the policy in a folder, and the renderer of its tokenizer."""
     config, folder, base = context.config, policy_path(context, policy), policy_path(context, BASE)
     if samples_elsewhere(context, "profile"):
-        renderer = ChatRenderer(load_tokenizer(folder, base), config.data.tool_format)
+        renderer = configured_renderer(load_tokenizer(folder, base), config.data)
         with server_engine(context, "profile", policy, renderer) as engine:
             yield engine, renderer
         return
     loaded = load_policy(folder, base, config.compute)
-    renderer = ChatRenderer(loaded.tokenizer, config.data.tool_format)
+    renderer = configured_renderer(loaded.tokenizer, config.data)
     yield embedded_engine(loaded.model, [renderer.eos_id], lanes=config.compute.lane_plan), renderer
 
 

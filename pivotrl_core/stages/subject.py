@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pivotrl_core.config.tree import Config
-from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
 from pivotrl_core.engines.model import ADAPTER, load_policy
 from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import ChatEngine
@@ -77,7 +77,7 @@ def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Su
     policy = load_policy(folder, base_folder, config.compute)
     same = folder == base_folder or (folder / ADAPTER).exists()
     base = None if same else load_policy(base_folder, base_folder, config.compute).model
-    renderer = ChatRenderer(policy.tokenizer, config.data.tool_format)
+    renderer = configured_renderer(policy.tokenizer, config.data)
     engine = embedded_engine(policy.model, [renderer.eos_id], lanes=config.compute.lane_plan)
     portions = Portions(context.scratch / "portions", engine)
     return Subject(config, arm, seed, policy, base, engine, engine, renderer, portions, context.places)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTrain, TrainConfig
 from pivotrl_core.config.graph import policy_folder
-from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
 from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import ChatEngine
@@ -69,7 +69,7 @@ def _train(
         if isinstance(settings, SFTTrain):
             progress = _supervised(context, policy, settings, pivots, seed, checkpoints, on_step)
         else:
-            renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
+            renderer = configured_renderer(policy.tokenizer, context.config.data)
             with _sampler(context, policy, start, renderer) as engine:
                 source = _groups(context, policy, engine, renderer, settings, pivots, seed)
                 rounds = None
@@ -123,7 +123,7 @@ def _supervised(
     checkpoints: Checkpoints,
     on_step: OnStep,
 ) -> Progress:
-    renderer = ChatRenderer(policy.tokenizer, context.config.data.tool_format)
+    renderer = configured_renderer(policy.tokenizer, context.config.data)
     ordered = sorted((pivot.candidate for pivot in pivots), key=lambda one: (one.trajectory_id, one.turn_index))
     rows = [trajectory_rows(list(turns), renderer) for _, turns in groupby(ordered, lambda one: one.trajectory_id)]
     plan = SupervisedPlan(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pivotrl_core.config.arms import OptimiserConfig
 from pivotrl_core.config.inputs import BundledModel
-from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
 from pivotrl_core.engines.model import POINTER, compute_dtype, prepare_torch
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import read_json, write_json
@@ -58,7 +58,7 @@ def _train(context: StageContext, model: Path) -> None:
     settings = context.config.warmup
     check_lengths(context, model)
     policy = TrainablePolicy(model, model, settings.parameters, context.config.compute, seed=0)
-    rows, read = _rows(context, ChatRenderer(policy.tokenizer, context.config.data.tool_format))
+    rows, read = _rows(context, configured_renderer(policy.tokenizer, context.config.data))
     plan = SupervisedPlan(
         settings.epochs,
         settings.batch_trajectories,

@@ -8,9 +8,10 @@ import pytest
 
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig, TokenCount
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation.benchmarks.registry import get_benchmark
 from pivotrl_core.stages.evaluation_parts import _answers, _some_items
-from tests.tiny_models import tiny_tokenizer
+from tests.tiny_models import CHATML, tiny_tokenizer
 
 RENDERER = ChatRenderer(tiny_tokenizer(), "compact")
 
@@ -23,8 +24,10 @@ class Parrot:
     def __init__(self, text: str) -> None:
         self.text = text
         self.count = TokenCount()
+        self.max_tokens = 0
 
     def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[list[Sample]]:
+        self.max_tokens = sampling.max_tokens
         ids = (*RENDERER.encode(self.text), RENDERER.eos_id)
         return [[Sample(ids, (0.0,) * len(ids), FinishReason.STOP)] for _ in requests]
 
@@ -46,3 +49,16 @@ def test_fewer_items_are_not_the_first_ones() -> None:
     assert chosen == [item for item in everything if item in chosen]  # in their order
     assert {item.split("-")[1] for item in chosen} == {"de", "es", "fr"}  # French comes last in the file
     assert [item.id for item in _some_items(benchmark, 99)] == everything
+
+
+def test_a_policy_that_thinks_first_needs_room_for_it() -> None:
+    template = CHATML.replace("assistant\n", "assistant\n<think>\n")
+    thinker = ChatRenderer(tiny_tokenizer(template), "compact")
+    benchmark = get_benchmark("ifbench")
+    (item, *_) = benchmark.items()
+    with pytest.raises(ConfigError, match=r"evaluate\.thinking_tokens"):
+        _answers(thinker, Parrot("I, SAY.\n</think>\n\nhello"), benchmark, [item])
+    for written, answer in (("I, SAY.\n</think>\n\nhello", "hello"), ("hello, I say, and never end", "")):
+        parrot = Parrot(written)
+        assert _answers(thinker, parrot, benchmark, [item], thinking_tokens=100) == [answer]
+        assert parrot.max_tokens == benchmark.max_tokens + 100

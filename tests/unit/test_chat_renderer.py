@@ -25,7 +25,14 @@ CONVERSATION = (
     SYSTEM, Message(Role.USER, "Where is A17?"), CALL, Message(Role.TOOL, "sent"), Message(Role.TOOL, "closed"), SAY,
     Message(Role.USER, "Thanks, bye."), Message(Role.ASSISTANT, "Good-bye."),
 )  # fmt: skip
-QWEN3 = (files("trl") / "chat_templates" / "qwen3.jinja").read_text(encoding="utf-8")  # Qwen's own, as trl carries it
+
+
+def shipped(name: str) -> str:
+    """A family's own template, as trl carries it."""
+    return (files("trl") / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
+
+
+QWEN3, QWEN3_THINKING = shipped("qwen3"), shipped("qwen3_5_think")
 RENDERERS = {
     "compact": (CHATML, "compact"), "hermes": (CHATML, "hermes"), "hermes-native": (CHATML_TOOLS, "hermes"),
 }  # fmt: skip
@@ -205,3 +212,79 @@ def test_of_several_templates_the_one_for_tools_decides_whether_the_model_lists_
     assert several.state_ids(state, TOOLS) == alone.state_ids(state, TOOLS)
     tokenizer.chat_template = {"default": CHATML}
     assert not ChatRenderer(tokenizer, "hermes").native_tools
+
+
+@pytest.mark.parametrize(
+    ("template", "end"),
+    [("gemma3", "<end_of_turn>"), ("phi3", "<|end|>"), ("llama3_1", "<|eot_id|>"), ("qwen2_5", "<|im_end|>")],
+)
+def test_a_turn_ends_by_what_the_template_ends_it_with(template: str, end: str) -> None:
+    tokenizer = tiny_tokenizer(shipped(template))
+    tokenizer.add_special_tokens({"eos_token": "<eos>", "bos_token": "<bos>"})
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<end_of_turn>", "<|end|>", "<|eot_id|>", EOS]})
+    one = ChatRenderer(tokenizer, "compact")
+    assert (one.eos_text, one.decode([one.eos_id])) == (end, end)
+    assert one.parse(one.action_ids(SAY), ()).content == SAY.content
+    # Turn by turn and as a whole it is the same conversation.
+    state = (Message(Role.USER, "Where?"), SAY, Message(Role.USER, "Thanks."))
+    begin = (*one.state_ids(state[:1], ()), *one.action_ids(SAY))
+    assert one.state_ids(state, ())[: len(begin)] == begin
+
+
+@pytest.mark.parametrize("template", ["glm4moe", "smolvlm"])
+def test_a_template_that_ends_no_turn_is_refused(template: str) -> None:
+    with pytest.raises(ConfigError, match="ends the assistant's turn with no special token"):
+        ChatRenderer(tiny_tokenizer(shipped(template)), "hermes")
+
+
+def test_thinking_that_the_template_opened_is_closed_or_malformed() -> None:
+    one = ChatRenderer(tiny_tokenizer(QWEN3_THINKING), "hermes")
+    asked = (SYSTEM, Message(Role.USER, "Where is A17?"))
+    assert one.opens_thinking
+    assert one.decode(one.state_ids(asked, TOOLS)).endswith("<think>\n")
+    thinking = Message(Role.ASSISTANT, "", CALL.tool_calls, thinking="An order. I look it up.")
+    assert one.decode(one.action_ids(thinking)).startswith("An order. I look it up.\n</think>\n\n<tool_call>")
+    assert one.decode(one.action_ids(SAY)) == f"\n</think>\n\n{SAY.content}{EOS}"  # nothing was recorded
+    for message in (thinking, SAY):
+        action = one.parse(one.action_ids(message), TOOLS)
+        assert (action.error, action.content, action.tool_calls) == ("", message.content, message.tool_calls)
+        assert action.thinking == message.thinking
+    for text in ("I think and think.", one.turn_text(CALL)):
+        action = one.parse((*one.encode(text), one.eos_id), TOOLS)
+        assert (action.error, action.tool_calls) == ("the thinking never ends", ())
+
+
+def test_variables_reach_the_template() -> None:
+    state = (Message(Role.USER, "Where?"),)
+    quiet = ChatRenderer(tiny_tokenizer(QWEN3_THINKING), "hermes", {"enable_thinking": False})
+    assert not quiet.opens_thinking
+    assert quiet.decode(quiet.state_ids(state, ())).endswith("<think>\n\n</think>\n\n")
+    assert quiet.decode(quiet.action_ids(SAY)) == SAY.content + EOS
+
+
+def test_a_template_that_writes_the_date_writes_the_same_every_day() -> None:
+    dated = "{{ date_string }}, {{ strftime_now('%Y-%m-%d') }}, {{ strftime_now('%d %b %Y') }}\n" + CHATML
+    one = ChatRenderer(tiny_tokenizer(dated), "compact")
+    assert one.decode(one.state_ids(CONVERSATION[:2], ())).startswith("01 Jan 2025, 2025-01-01, 01 Jan 2025\n")
+    other = ChatRenderer(tiny_tokenizer(dated), "compact", {"date_string": "today"})
+    assert other.decode(other.state_ids(CONVERSATION[:2], ())).startswith("today, ")
+
+
+def test_pieces_have_no_space_before_them_that_the_whole_text_has_not() -> None:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")  # as SentencePiece models have it
+    backend.decoder = decoders.Metaspace(prepend_scheme="first")
+    state = (SYSTEM, Message(Role.USER, "Where is A17?"), SAY, Message(Role.USER, "Thanks, bye."))
+    text = rendered(CHATML, state)
+    trainer = trainers.BpeTrainer(
+        vocab_size=90, special_tokens=["<|im_start|>", EOS], initial_alphabet=["\n", "x"], show_progress=False
+    )
+    backend.train_from_iterator(text.split("\n"), trainer)  # no token goes over the end of a line
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token=EOS, chat_template=CHATML)
+    one = ChatRenderer(tokenizer, "compact")
+    pieces = "".join(tokenizer.convert_ids_to_tokens(one.state_ids(state, ())))
+    assert pieces.replace("\u2581", " ") == text
+    assert one.parse(one.action_ids(SAY), ()).content == SAY.content

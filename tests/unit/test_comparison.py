@@ -195,7 +195,9 @@ def test_held_out_turns_are_compared_in_pairs_where_there_is_no_environment(tmp_
     scores = {"base": [0.0, 0.0, 1.0, 0.0], "arm": [1.0, 1.0, 1.0, 0.0]}
     for arm, values in scores.items():
         rows = [
-            {"candidate_id": f"c{n}", "temperature": t, "reward": v / 2, "accepted": v == 1.0} for n, v in enumerate(values) for t in (0.0, 1.0)
+            {"candidate_id": f"c{n}", "temperature": t, "reward": v / 2, "accepted": v == 1.0}
+            for n, v in enumerate(values)
+            for t in (0.0, 1.0)
         ]
         write_json(tmp_path / arm / "report.json", {"arm": arm, "seed": 0, "domain": "turns", "metrics": {}})
         pd.DataFrame(rows).to_parquet(tmp_path / arm / "turns.parquet")

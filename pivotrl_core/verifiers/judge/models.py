@@ -131,8 +131,7 @@ class EmbeddedModel:
                 )
             ((sample,),) = engine.sample([Request("judge", ids, (0,))], self.sampling)
             stopped = sample.finish is FinishReason.STOP
-            text = renderer.decode(sample.ids[:-1] if stopped else sample.ids)
-            return Answer(text, stopped, len(ids) + len(sample.ids))
+            return Answer(renderer.written(sample.ids), stopped, len(ids) + len(sample.ids))
 
     def _load(self) -> tuple[Any, Any]:
         from pivotrl_core.engines.chat import ChatRenderer
