@@ -153,5 +153,8 @@ def load_model(folder: Path, compute: ComputeConfig) -> Policy:
 def _with_adapter(model: Any, folder: Path) -> Any:
     from peft import PeftModel
 
+    from pivotrl_core.engines.adapters import no_false_alarms
+
     dtype = model.dtype
-    return PeftModel.from_pretrained(model, folder, autocast_adapter_dtype=False).to(dtype).eval()
+    with no_false_alarms():
+        return PeftModel.from_pretrained(model, folder, autocast_adapter_dtype=False).to(dtype).eval()

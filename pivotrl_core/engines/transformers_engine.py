@@ -20,7 +20,7 @@ import transformers
 from torch import Tensor
 
 from pivotrl_core import attention, lanes, seeding
-from pivotrl_core.engines.adapters import inner_model, merged_adapters
+from pivotrl_core.engines.adapters import inner_model, lanes_for, merged_adapters
 from pivotrl_core.engines.branches import Attending, Own, Stems, StemWriter, branch_attention
 from pivotrl_core.engines.decoding import Decoder, Row, Writing, new_row
 from pivotrl_core.engines.model import context_tokens
@@ -74,7 +74,7 @@ class TransformersEngine:
         self.model = inner_model(model)
         self.stop_ids = frozenset(stop_ids)
         self.max_rows = max_rows
-        self.lanes = lanes
+        self.lanes = lanes_for(self.model, lanes)
         versions = [code_digest(*self.code), torch.__version__, transformers.__version__]
         self.version = content_id([*versions, max_rows, lanes.parts])
         self.count = TokenCount()

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pivotrl_core.config.arms import LoRA, Parameters
 from pivotrl_core.config.stages import ComputeConfig
-from pivotrl_core.engines.adapters import inner_model
+from pivotrl_core.engines.adapters import inner_model, lanes_for, no_false_alarms
 from pivotrl_core.engines.model import ADAPTER, Policy, load_model, load_policy, resolve_folder
 from pivotrl_core.engines.sharing import check_logits, choose_layout, head_weight
 from pivotrl_core.errors import ConfigError
@@ -86,14 +86,18 @@ class TrainablePolicy:
         # Factors compute in the dtype of the frozen weights (casts would cost half of a step) and train in fp32.
         loaded_dtype = self.model.dtype
         if adapter is not None:
-            self.model = PeftModel.from_pretrained(self.model, adapter, is_trainable=True, autocast_adapter_dtype=False)
+            with no_false_alarms():
+                self.model = PeftModel.from_pretrained(
+                    self.model, adapter, is_trainable=True, autocast_adapter_dtype=False
+                )
             self.model.to(loaded_dtype).eval()
             return
         settings = LoraConfig(
             r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", lora_dropout=0.0, task_type="CAUSAL_LM"
         )
         try:
-            adapted = get_peft_model(self.model, settings, autocast_adapter_dtype=False)
+            with no_false_alarms():
+                adapted = get_peft_model(self.model, settings, autocast_adapter_dtype=False)
         except ValueError as error:
             kind = self.model.config.model_type
             raise ConfigError(
@@ -106,7 +110,8 @@ class TrainablePolicy:
         if adapter is not None:
             from peft import PeftModel
 
-            self.model = PeftModel.from_pretrained(self.model, adapter).merge_and_unload()
+            with no_false_alarms():
+                self.model = PeftModel.from_pretrained(self.model, adapter).merge_and_unload()
         self.model.eval().requires_grad_(True)
 
     @property
@@ -123,7 +128,7 @@ class TrainablePolicy:
     @property
     def lanes(self) -> Lanes:
         """How batches are cut and run on this policy."""
-        return self.compute.lane_plan
+        return lanes_for(self.model, self.compute.lane_plan)
 
     @property
     def head(self) -> Tensor:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from pivotrl_core.config.arms import FullParameters, GRPOTrain, KLConfig, LoRA
 from pivotrl_core.config.stages import ComputeConfig
+from pivotrl_core.engines.adapters import merged_adapters, no_false_alarms
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import load_policy
 from pivotrl_core.engines.protocol import Request, Sample, SamplingConfig
@@ -18,7 +20,7 @@ from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.evaluation.drift import continuation, score_texts
 from pivotrl_core.lanes import Lanes
 from pivotrl_core.types import Split
-from tests.tiny_models import EOS, tiny_model
+from tests.tiny_models import EOS, tiny_model, tiny_tokenizer
 from tests.toy_training import LOW_RANK, Run
 
 pytestmark = pytest.mark.usefixtures("deterministic")
@@ -64,6 +66,49 @@ def test_training_leaves_the_same_files(
         run = replace(run, out=tmp_path / f"sft-{threads}", scratch=tmp_path / f"sft-scratch-{threads}")
         left.append((policy_gradient, run.supervised()))
     assert left[0] == left[1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_adapters_of_experts_train_and_sample_with_two_threads(dtype: str, tmp_path: Path) -> None:
+    tiny_model("qwen3_moe").save_pretrained(tmp_path / "moe")
+    tiny_tokenizer().save_pretrained(tmp_path / "moe")
+    settings = GRPOTrain.model_validate({
+        "method": "grpo", "steps": 2, "prompts_per_step": 6, "group_size": 4, "max_tokens": 5,
+        "kl": KLConfig(weight=0.05),
+    })  # fmt: skip
+    left = []
+    for threads in (1, 2):
+        compute = ComputeConfig(threads=threads, lanes=2, dtype=dtype)
+        run = Run(tmp_path / "moe", tmp_path / f"{threads}", tmp_path / f"scratch-{threads}", LOW_RANK, compute)
+        left.append(run.policy_gradient(settings))
+    assert left[0] == left[1]
+    ids = torch.arange(5, 30)[None]
+    trained, base = (
+        load_policy(folder, tmp_path / "moe", ComputeConfig(threads=1, dtype=dtype)).model
+        for folder in (run.out / "policy", tmp_path / "moe")
+    )
+    with torch.no_grad():
+        assert not torch.equal(trained(ids).logits, base(ids).logits)
+
+
+def test_adapters_of_experts_are_added_in_while_sampling_and_taken_out_again() -> None:
+    from peft import LoraConfig, get_peft_model
+
+    settings = LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False, task_type="CAUSAL_LM")
+    with no_false_alarms():
+        model = get_peft_model(tiny_model("qwen3_moe"), settings).eval()
+    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    ids = torch.arange(5, 30)[None]
+    with torch.no_grad():
+        expected = model(ids).logits
+        with merged_adapters(model):
+            for layer in model.modules():
+                assert getattr(layer, "merged", True)
+            merged = model(ids).logits
+        with model.disable_adapter():
+            assert (model(ids).logits - expected).abs().max() > 0.1
+    torch.testing.assert_close(merged, expected, rtol=1e-4, atol=1e-4)
+    assert all(torch.equal(before[name], parameter) for name, parameter in model.named_parameters())
 
 
 def test_episodes_are_those_of_one_thread(tiny_llama: Path) -> None:
