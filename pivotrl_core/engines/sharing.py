@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 # What some models do to the scores of attention, and to logits, by its key in their configuration.
 CHANGES_ATTENTION = ("attn_logit_softcapping",)
 CHANGES_LOGITS = ("final_logit_softcapping", "logit_scale", "logits_scaling")
+# Rotary embeddings that stretch with the longest sequence of a batch, short ones beside it too.
+STRETCHING = ("dynamic", "longrope")
 TRIED = 8  # tokens of the beginning that is tried, and of what follows it
 # Relative distances between two ways to compute the same: rounding stays far below, and another computation far above.
 FP32_DISTANCE, HALF_DISTANCE = 1e-3, 0.05
@@ -63,9 +65,18 @@ def sharing_obstacle(model: Any) -> str:
     changes = [name for name in CHANGES_ATTENTION if getattr(config, name, None) is not None]
     if changes:
         return f"{config.model_type} changes its scores ({', '.join(changes)})"
+    if _rope_kinds(config).intersection(STRETCHING):
+        return f"{config.model_type} has a rotary embedding that depends on the length of the batch"
     if model not in _obstacles:
         _obstacles[model] = _try_sharing(model)
     return _obstacles[model]
+
+
+def _rope_kinds(config: Any) -> set[str]:
+    """Kinds of rotary embedding; some models name one for each kind of layer."""
+    settings = getattr(config, "rope_parameters", None) or {}
+    each = [settings, *(one for one in settings.values() if isinstance(one, dict))]
+    return {str(one["rope_type"]) for one in each if "rope_type" in one}
 
 
 def choose_layout(model: Any, asked: BatchLayout) -> BatchLayout:

@@ -90,6 +90,7 @@ def write_profile_of(
 ) -> ProfileCost:
     """Profile, and write a profile's files into `out`. `stage` is the one it happens in. Returns what it cost."""
     metrics = MetricsFile(out / "metrics.jsonl", [])
+    _warn_of_long_experts(profiler, candidates)
 
     def on_block(index: int, of: int, rollouts: list[Rollout]) -> None:
         mean = sum(rollout.verdict.reward for rollout in rollouts) / len(rollouts)
@@ -110,6 +111,18 @@ def write_profile_of(
     if cost.topped_up:
         print(f"{cost.topped_up} candidates had samples and drew more, for profile.decides_for", flush=True)
     return cost
+
+
+def _warn_of_long_experts(profiler: Profiler, candidates: Sequence[Candidate]) -> None:
+    limit = profiler.sampling.max_tokens
+    long = sum(len(profiler.renderer.action_ids(candidate.expert)) > limit for candidate in candidates)
+    if long:
+        print(
+            f"{long} of {len(candidates)} candidates have an expert whose action is longer than profile.max_tokens, "
+            f"{limit}: no sample can write it; raise profile.max_tokens and the arms' max_tokens, or lower "
+            "data.max_action_tokens, which leaves such turns out",
+            flush=True,
+        )
 
 
 def _warn_of_other_format(context: StageContext, verdicts: Sequence[Verdict]) -> None:

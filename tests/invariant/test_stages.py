@@ -226,6 +226,20 @@ def test_a_profile_of_a_model_that_writes_calls_in_the_other_format_names_the_se
         run_select(context, "other", "other", "base")
 
 
+def test_experts_that_no_sample_can_write_are_told(
+    chain: Path, tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context = with_profile(chain, tiny_llama, tmp_path / "a", {"max_tokens": 3}, rule="pivots")
+    renderer = ChatRenderer(load_tokenizer(tiny_llama, tiny_llama), "compact")
+    profiler = make_profiler(context, Scripted((renderer.eos_id,)), renderer, tiny_llama)
+    candidates = training_candidates(context)
+    long = sum(len(renderer.action_ids(candidate.expert)) > 3 for candidate in candidates)
+    write_profile_of(context, profiler, candidates, tmp_path / "a/data/profiles/base", "profile")
+    assert long > 0
+    said = f"{long} of {len(candidates)} candidates have an expert whose action is longer than profile.max_tokens, 3"
+    assert said in capsys.readouterr().out
+
+
 def test_a_cut_for_a_domain_that_no_candidate_has_is_told(chain: Path, tiny_llama: Path, tmp_path: Path) -> None:
     rule = {"rule": "pivots", "lambda_by_domain": {"terminal": 0.4}}
     context = with_profile(chain, tiny_llama, tmp_path / "a", {}, **rule)

@@ -77,3 +77,18 @@ def test_what_is_done_to_logits_is_found_by_trying_the_head() -> None:
     head = model.lm_head.forward
     model.lm_head.forward = lambda hidden: 0.5 * head(hidden)
     assert "something behind the output head" in logits_obstacle(model)
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "longrope"])
+def test_rotary_embeddings_that_depend_on_the_longest_sequence_are_padded(kind: str) -> None:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    factors = {"long_factor": [4.0] * 8, "short_factor": [1.0] * 8} if kind == "longrope" else {}
+    config = LlamaConfig(
+        vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=128,
+        rope_parameters={
+            "rope_type": kind, "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 32, **factors,
+        },
+    )  # fmt: skip
+    assert "depends on the length of the batch" in sharing_obstacle(LlamaForCausalLM(config))
