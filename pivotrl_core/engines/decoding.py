@@ -62,15 +62,15 @@ class Writing:
     """The continuations of one state.
 
     Attributes:
-        stem: whose keys and values hold the state, and `visible`, how many of its tokens are the state's, but for
-            `last`, the state's last id, which opens the continuation.
+        stem: whose keys and values hold the state, and `visible`, how many of its tokens are the state's.
+        opening: the state's ids behind those, at least its last one, which are read step by step.
         rows: all that may be asked for, in order: the first `asked` are, and the first `begun` are written.
         more: how many more rows to ask for, given the samples of all that were; None: all are asked for from the start.
     """
 
     stem: int
     visible: int
-    last: int
+    opening: tuple[int, ...]
     rows: list[Row]
     asked: int
     more: Callable[[Sequence[Sample]], int] | None
@@ -104,7 +104,7 @@ class Line:
     """What some rows of one state have written alike.
 
     Attributes:
-        place: of the state in the batch, and `path`: the ids that were written.
+        place: of the state in the batch, and `path`: the ids behind the first of its opening, read or written.
         rows: places of the rows among the state's, ascending.
         store: who has the keys and values of the tokens before the newest one, and `seat`: in which row of it.
     """
@@ -148,6 +148,7 @@ class Decoder:
             self._compute(lines)
             lines = self._going_on(lines)
         for state in self.states:
+            self.engine.count.prefilled += len(state.opening) - 1 if state.asked else 0
             self.engine.count.turns += state.asked
             self.engine.count.generated += sum(len(row.ids) for row in state.rows[: state.begun])
 
@@ -175,18 +176,29 @@ class Decoder:
         self.stems.seat([state.stem for state in states], [state.visible for state in states], self.engine.many)
 
     def _compute(self, lines: Sequence[Line]) -> None:
-        """One more token of every line: its rows choose."""
+        """One more token of every line: its rows choose, once its state's opening is read."""
         for line in lines:
             state = self.states[line.place]
-            self.ids[line.seat] = line.path[-1] if line.path else state.last
+            self.ids[line.seat] = line.path[-1] if line.path else state.opening[0]
             self.positions[line.seat] = state.visible + len(line.path)
         tensor = self.engine.tensor
         self.tail.open(ROOM)
         branches = Branches(self.tail, self.stems)
         hidden = self.engine.forward(branches, tensor(self.ids)[:, None], tensor(self.positions)[:, None])[:, -1]
         self.tail.close()
-        rows = [(self.states[line.place].rows[at], line.seat) for line in lines for at in line.rows]
-        self.engine.choose([row for row, _ in rows], [seat for _, seat in rows], hidden)
+        rows = [
+            (self.states[line.place].rows[at], line.seat)
+            for line in lines
+            if self._unread(line) is None
+            for at in line.rows
+        ]
+        if rows:
+            self.engine.choose([row for row, _ in rows], [seat for _, seat in rows], hidden)
+
+    def _unread(self, line: Line) -> int | None:
+        """The next id of the state's opening, where it is not read yet."""
+        opening = self.states[line.place].opening
+        return opening[len(line.path) + 1] if len(line.path) + 1 < len(opening) else None
 
     def _going_on(self, lines: Sequence[Line]) -> list[Line]:
         """The lines of the next step; those that only serve rows which nobody asked for wait aside."""
@@ -198,7 +210,13 @@ class Decoder:
         return [line for line in live if line.rows[0] < self.states[line.place].begun]
 
     def _parts(self, line: Line) -> list[Line]:
-        """The lines that one becomes: one for each token that some of its rows chose and go on from."""
+        """The lines that one becomes: one for each token that some of its rows chose and go on from.
+
+        A line whose opening is not read yet goes on with all its rows.
+        """
+        unread = self._unread(line)
+        if unread is not None:
+            return [Line(line.place, (*line.path, unread), line.rows, line.store, line.seat)]
         rows = self.states[line.place].rows
         parts: dict[int, list[int]] = {}
         for at in line.rows:

@@ -1,9 +1,9 @@
 """The embedded engine: transformers in this process, on branches (see branches.py).
 
-Prompts that are prefixes of one another (the turns of one trajectory) share one stem; what all stems begin with (the
-system prompt) is computed once. Samples of one state are one line of the batch until they differ, and lines leave it
-when they end, by a fixed plan that depends on the samples only, so that the same requests give the same bits on the
-same machine with the same number of threads.
+Prompts that are prefixes of one another (the turns of one trajectory) share one stem, but for a few ids at the end that
+a template renders otherwise in later turns; what all stems begin with (the system prompt) is computed once. Samples of
+one state are one line of the batch until they differ, and lines leave it when they end, by a fixed plan that depends on
+the samples only, so that the same requests give the same bits on the same machine with the same number of threads.
 """
 
 from __future__ import annotations
@@ -120,12 +120,13 @@ class TransformersEngine:
         """The samples of one chunk, whose states are computed once."""
         engine = self.beside()
         states: dict[int, Writing] = {}
-        for stem, (_, members) in enumerate(chunk):
+        for stem, (longest, members) in enumerate(chunk):
             for at in members:
-                *before, last = requests[at].prompt_ids
+                prompt = requests[at].prompt_ids
+                shared = min(common_prefix([prompt, requests[longest].prompt_ids]), len(prompt) - 1)
                 rows = [new_row(seed, sampling) for seed in requests[at].seeds]
                 asks = None if more is None else partial(more, at)
-                states[at] = Writing(stem, len(before), last, rows, first[at], asks)
+                states[at] = Writing(stem, shared, prompt[shared:], rows, first[at], asks)
         if any(not state.over for state in states.values()):
             with engine.sampling():
                 shortest = min(state.visible for state in states.values())

@@ -116,6 +116,25 @@ def test_the_same_call_gives_the_same_bits() -> None:
     assert first == second
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("end", [(40,), (40, 41, 42)], ids=len)
+def test_turns_whose_last_ids_later_turns_render_otherwise_share_the_rest(kind: str, end: tuple[int, ...]) -> None:
+    """As templates do it that open the thinking of the turn that is due, and of no other."""
+    model = tiny_model(kind)
+    engine = TransformersEngine(model, [EOS])
+    text = tuple(5 + 7 * n % 300 for n in range(260))
+    prompts = [(*text[:length], *end) for length in (100, 150, 200, 260)]
+    assert [len(members) for _, members in plan_stems(requests(prompts))] == [4]
+    for prompt, samples in zip(prompts, engine.sample(requests(prompts, 3), SamplingConfig(0.8, 10)), strict=True):
+        assert len(samples) == 3
+        for sample in samples:
+            assert_logprobs(model, prompt, sample, 0.8)
+    # Once the longest but its last id, and for each other one its end but for the id that is read anyway.
+    assert engine.count.prefilled == 260 + len(end) - 1 + 3 * (len(end) - 1)
+    alone = [ids_of(engine.sample([one], SamplingConfig(0.8, 10)))[0] for one in requests(prompts, 3)]
+    assert ids_of(engine.sample(requests(prompts, 3), SamplingConfig(0.8, 10))) == alone
+
+
 def test_a_turn_ends_with_its_stop_id_or_at_the_limit() -> None:
     model = tiny_model("llama")
     stops = list(range(0, 320, 9))  # a ninth of the vocabulary, so that rows end at many different lengths

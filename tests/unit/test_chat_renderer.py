@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.protocol import Request
+from pivotrl_core.engines.stems import REWRITTEN, common_prefix, plan_stems
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.training.supervised import trajectory_rows
@@ -288,3 +290,14 @@ def test_pieces_have_no_space_before_them_that_the_whole_text_has_not() -> None:
     pieces = "".join(tokenizer.convert_ids_to_tokens(one.state_ids(state, ())))
     assert pieces.replace("\u2581", " ") == text
     assert one.parse(one.action_ids(SAY), ()).content == SAY.content
+
+
+def test_states_of_a_template_that_opens_the_thinking_still_share_what_they_begin_with() -> None:
+    one = ChatRenderer(tiny_tokenizer(CHATML.replace("assistant\n", "assistant\n<think>\n")), "hermes")
+    assert one.opens_thinking
+    long = (SYSTEM, *CONVERSATION[1:] * 5)
+    states = [one.state_ids(long[:index], TOOLS) for index in turns(long)]
+    assert not any(after[: len(before)] == before for before, after in itertools.pairwise(states))
+    ((longest, members),) = plan_stems([Request(str(at), ids, (0,)) for at, ids in enumerate(states)])
+    assert (longest, len(members)) == (len(states) - 1, len(states))
+    assert all(len(ids) - common_prefix([ids, states[-1]]) <= REWRITTEN for ids in states)
