@@ -47,11 +47,11 @@ class _Run:
 
 
 @dataclass(slots=True)
-class Stems:
+class StemCache:
     """Keys and values [J, H_kv, T, D] a layer, for J states padded to T, behind what all of them begin with.
 
     That is stored once, as `lead` [1, H_kv, P, D], and read once a step for all rows together. A row sees all of it,
-    and the first tokens of one of the states, as many as `seat` was told. Rows side by side that see the same are
+    and the first tokens of one of the states, as many as `assign` was told. Rows side by side that see the same are
     computed together; so rows should stand in the order of their stems.
     """
 
@@ -61,23 +61,23 @@ class Stems:
     _runs: list[_Run] = field(default_factory=list, init=False)
     _views: dict[tuple[int, int, int], tuple[Tensor, Tensor]] = field(default_factory=dict, init=False)
 
-    def seat(self, stems: Sequence[int], visible: Sequence[int], many: int) -> None:
+    def assign(self, stems: Sequence[int], visible: Sequence[int], rep: int) -> None:
         """From now on, rows see so many tokens of these stems, those of the lead among them.
 
         Args:
             stems: of each row, its stem.
             visible: of each row, how many tokens it sees.
-            many: queries of a row, which is heads of queries to a head of keys.
+            rep: heads of queries to a head of keys.
         """
         lead = 0 if self.lead is None else self.lead[0][0].shape[2]
         own = [count - lead for count in visible]
         bounds = [0, *(row for row in range(1, len(stems)) if stems[row] != stems[row - 1]), len(stems)]
         self._runs = [
-            _Run(start, stop, stems[start], max(own[start:stop]), self._bias(own[start:stop], many))
+            _Run(start, stop, stems[start], max(own[start:stop]), self._bias(own[start:stop], rep))
             for start, stop in pairwise(bounds)
         ]
 
-    def _bias(self, visible: Sequence[int], many: int) -> Tensor | None:
+    def _bias(self, visible: Sequence[int], rep: int) -> Tensor | None:
         if min(visible) == max(visible):
             return None
         like = self.keys[0]
@@ -85,21 +85,21 @@ class Stems:
         hidden_RT = places_T >= torch.tensor(visible, device=like.device)[:, None]
         # The least number and not -inf: a row may see nothing here, and then weighs nothing beside its other segments.
         bias_RT = like.new_zeros(hidden_RT.shape).masked_fill_(hidden_RT, torch.finfo(like.dtype).min)
-        return bias_RT.repeat_interleave(many, dim=0)[None, None]
+        return bias_RT.repeat_interleave(rep, dim=0)[None, None]
 
     def attend(self, layer: int, query: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Attention of scaled queries [R, H_kv, rep, D] to each segment alone, and its log-sum-exp [R, H_kv, rep]."""
-        rows, heads, many, dim = query.shape
-        turned = query.transpose(0, 1).reshape(1, heads, rows * many, dim)
-        found = [self._run(layer, run, turned[:, :, run.start * many : run.stop * many]) for run in self._runs]
+        rows, heads, rep, dim = query.shape
+        turned = query.transpose(0, 1).reshape(1, heads, rows * rep, dim)
+        found = [self._run(layer, run, turned[:, :, run.start * rep : run.stop * rep]) for run in self._runs]
         segments = [found[0] if len(found) == 1 else tuple(torch.cat(one, dim=2) for one in zip(*found, strict=True))]
         if self.lead is not None:
             segments.append(attend_whole(turned, self.lead[0][layer], self.lead[1][layer]))
         # Sums are laid out as those of the other parts are, so that all are added up by the same code.
         return [
             (
-                output.view(heads, rows, many, dim).transpose(0, 1),
-                log_sum.view(heads, rows, many).transpose(0, 1).contiguous(),
+                output.view(heads, rows, rep, dim).transpose(0, 1),
+                log_sum.view(heads, rows, rep).transpose(0, 1).contiguous(),
             )
             for output, log_sum in segments
         ]
@@ -141,7 +141,7 @@ def attend_by_products(
 
 
 @dataclass(slots=True)
-class Own:
+class TailCache:
     """Each row's own keys and values [R, H_kv, S, D] a layer, from its left edge; `valid_RS` marks real tokens.
 
     The newest token stands at `length` in every row, or at `newest_R` where rows have come in later than others.
@@ -156,7 +156,7 @@ class Own:
     @classmethod
     def empty(
         cls, rows: int, capacity: int, layers: int, heads: int, dim: int, dtype: torch.dtype, device: torch.device
-    ) -> Own:
+    ) -> TailCache:
         """Room for `capacity` tokens a row."""
         shape = (rows, heads, capacity, dim)
         return cls(
@@ -166,7 +166,9 @@ class Own:
         )
 
     @classmethod
-    def gather(cls, parts: Sequence[tuple[Own, Tensor, Tensor | slice]], lengths: Sequence[int], room: int) -> Own:
+    def gather(
+        cls, parts: Sequence[tuple[TailCache, Tensor, Tensor | slice]], lengths: Sequence[int], room: int
+    ) -> TailCache:
         """Rows of several stores in a new one.
 
         Args:
@@ -246,8 +248,8 @@ class Branches:
     Each part is attended to by itself, and weighs as much as its sum of exponentiated scores in that of both.
     """
 
-    tail: Own
-    stems: Stems | None = None
+    tail: TailCache
+    stems: StemCache | None = None
     _hidden: Tensor | None = field(default=None, init=False)
 
     def attend(self, layer: int, query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
@@ -275,7 +277,7 @@ class Branches:
 
 
 @dataclass(slots=True)
-class StemWriter:
+class StemPrefill:
     """Computes stems: rows [J, w] behind a common prefix whose keys and values [1, H_kv, P, D] are given (or none)."""
 
     prefix: tuple[list[Tensor], list[Tensor]] | None = None

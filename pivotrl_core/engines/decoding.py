@@ -1,4 +1,4 @@
-"""Writing continuations: what is computed at each step, and which rows it serves.
+"""Continuations continuations: what is computed at each step, and which rows it serves.
 
 A *line* of the batch is what has been written so far behind one state, and serves all rows that have written the same:
 samples of one state begin as one line, and part where they differ. A row's random numbers are its own, so that rows
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from pivotrl_core.engines.branches import Branches, Own, Stems
+from pivotrl_core.engines.branches import Branches, StemCache, TailCache
 from pivotrl_core.engines.protocol import FinishReason, Sample, SamplingConfig
 from pivotrl_core.seeding import generator
 
@@ -58,7 +58,7 @@ def new_row(seed: int, sampling: SamplingConfig) -> Row:
 
 
 @dataclass(slots=True)
-class Writing:
+class Continuations:
     """The continuations of one state.
 
     Attributes:
@@ -106,14 +106,14 @@ class Line:
     Attributes:
         place: of the state in the batch, and `path`: the ids behind the first of its opening, read or written.
         rows: places of the rows among the state's, ascending.
-        store: who has the keys and values of the tokens before the newest one, and `seat`: in which row of it.
+        store: who has the keys and values of the tokens before the newest one, and `slot`: in which row of it.
     """
 
     place: int
     path: tuple[int, ...]
     rows: list[int]
-    store: Own
-    seat: int
+    store: TailCache
+    slot: int
 
 
 class Decoder:
@@ -125,13 +125,13 @@ class Decoder:
         stems: keys and values of the states.
     """
 
-    def __init__(self, engine: TransformersEngine, states: Sequence[Writing], stems: Stems) -> None:
+    def __init__(self, engine: TransformersEngine, states: Sequence[Continuations], stems: StemCache) -> None:
         self.engine = engine
         self.states = states
         self.stems = stems
         self.aside: list[Line] = []
-        self.tail = engine.own(len(states), 0)
-        # By seat, those of lines that have ended among them: what a forward pass reads, and where.
+        self.tail = engine.tail_cache(len(states), 0)
+        # By slot, those of lines that have ended among them: what a forward pass reads, and where.
         self.ids: list[int] = []
         self.positions: list[int] = []
 
@@ -144,7 +144,7 @@ class Decoder:
         ]
         while lines:
             if not self._may_stay(lines):
-                self._seat(lines)
+                self._place(lines)
             self._compute(lines)
             lines = self._going_on(lines)
         for state in self.states:
@@ -154,46 +154,48 @@ class Decoder:
 
     def _may_stay(self, lines: Sequence[Line]) -> bool:
         """Where none parts or comes in and few have ended, those stay, unread: leaving costs a copy of all others."""
-        alone = len({line.seat for line in lines}) == len(lines) >= COMPACT_BELOW * len(self.ids) > 0
+        alone = len({line.slot for line in lines}) == len(lines) >= COMPACT_BELOW * len(self.ids) > 0
         return alone and all(line.store is self.tail for line in lines)
 
-    def _seat(self, lines: list[Line]) -> None:
-        """Lines in their order in a new store; they know their seats."""
+    def _place(self, lines: list[Line]) -> None:
+        """Lines in their order in a new store; they know their slots."""
         lines.sort(key=lambda line: (line.place, line.path))
         tensor = self.engine.tensor
         stores = {id(line.store): line.store for line in lines}
-        parts: list[tuple[Own, Tensor, Tensor | slice]] = []
+        parts: list[tuple[TailCache, Tensor, Tensor | slice]] = []
         for store in stores.values():
             places = [at for at, line in enumerate(lines) if line.store is store]
-            seats = tensor([lines[at].seat for at in places])
-            parts.append((store, seats, slice(None) if len(stores) == 1 else tensor(places)))
+            slots = tensor([lines[at].slot for at in places])
+            parts.append((store, slots, slice(None) if len(stores) == 1 else tensor(places)))
         lengths = [len(line.path) for line in lines]
-        self.tail = Own.gather(parts, lengths, max(lengths) + ROOM)
+        self.tail = TailCache.gather(parts, lengths, max(lengths) + ROOM)
         for at, line in enumerate(lines):
-            line.store, line.seat = self.tail, at
+            line.store, line.slot = self.tail, at
         self.ids, self.positions = [0] * len(lines), [0] * len(lines)
         states = [self.states[line.place] for line in lines]
-        self.stems.seat([state.stem for state in states], [state.visible for state in states], self.engine.many)
+        self.stems.assign(
+            [state.stem for state in states], [state.visible for state in states], self.engine.query_groups
+        )
 
     def _compute(self, lines: Sequence[Line]) -> None:
         """One more token of every line: its rows choose, once its state's opening is read."""
         for line in lines:
             state = self.states[line.place]
-            self.ids[line.seat] = line.path[-1] if line.path else state.opening[0]
-            self.positions[line.seat] = state.visible + len(line.path)
+            self.ids[line.slot] = line.path[-1] if line.path else state.opening[0]
+            self.positions[line.slot] = state.visible + len(line.path)
         tensor = self.engine.tensor
         self.tail.open(ROOM)
         branches = Branches(self.tail, self.stems)
         hidden = self.engine.forward(branches, tensor(self.ids)[:, None], tensor(self.positions)[:, None])[:, -1]
         self.tail.close()
         rows = [
-            (self.states[line.place].rows[at], line.seat)
+            (self.states[line.place].rows[at], line.slot)
             for line in lines
             if self._unread(line) is None
             for at in line.rows
         ]
         if rows:
-            self.engine.choose([row for row, _ in rows], [seat for _, seat in rows], hidden)
+            self.engine.choose([row for row, _ in rows], [slot for _, slot in rows], hidden)
 
     def _unread(self, line: Line) -> int | None:
         """The next id of the state's opening, where it is not read yet."""
@@ -216,13 +218,13 @@ class Decoder:
         """
         unread = self._unread(line)
         if unread is not None:
-            return [Line(line.place, (*line.path, unread), line.rows, line.store, line.seat)]
+            return [Line(line.place, (*line.path, unread), line.rows, line.store, line.slot)]
         rows = self.states[line.place].rows
         parts: dict[int, list[int]] = {}
         for at in line.rows:
             if not rows[at].ended:
                 parts.setdefault(rows[at].ids[-1], []).append(at)
-        return [Line(line.place, (*line.path, token), parts[token], line.store, line.seat) for token in sorted(parts)]
+        return [Line(line.place, (*line.path, token), parts[token], line.store, line.slot) for token in sorted(parts)]
 
     def _ask(self) -> None:
         """Ask for what is due, and write ahead what may be due next where the batch has become small."""
@@ -241,7 +243,7 @@ class Decoder:
         if not lines:
             return
         lengths = [len(line.path) for line in lines]
-        seats = self.engine.tensor([line.seat for line in lines])
-        store = Own.gather([(self.tail, seats, slice(None))], lengths, max(lengths))
+        slots = self.engine.tensor([line.slot for line in lines])
+        store = TailCache.gather([(self.tail, slots, slice(None))], lengths, max(lengths))
         for at, line in enumerate(lines):
-            line.store, line.seat = store, at
+            line.store, line.slot = store, at

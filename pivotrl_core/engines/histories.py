@@ -1,6 +1,6 @@
 """Keys and values of conversations of unequal lengths, a row each, and the two ways to attend to them.
 
-A row's tokens stand from its left edge without gaps, so that the store is as wide as the longest row. Writing one
+A row's tokens stand from its left edge without gaps, so that the store is as wide as the longest row. DecodeStep one
 token a row reads the store in place; reading new texts copies what the few rows concerned have.
 """
 
@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from pivotrl_core.attention import grouped_attention
-from pivotrl_core.engines.branches import Own, few_by_many
+from pivotrl_core.engines.batching import runs_by_length
+from pivotrl_core.engines.branches import TailCache, few_by_many
 
 ROOM = 64  # tokens by which the store grows
 
@@ -22,7 +23,7 @@ ROOM = 64  # tokens by which the store grows
 class Histories:
     """The store: rows of keys and values, and how many tokens each row has."""
 
-    def __init__(self, store: Own) -> None:
+    def __init__(self, store: TailCache) -> None:
         self.store = store
         self.lengths: list[int] = [0] * len(store.valid_RS)
         self.runs: list[range] = runs_by_length(self.lengths)
@@ -55,17 +56,19 @@ class Histories:
             for layer, tensor in enumerate(tensors):
                 tensors[layer] = torch.nn.functional.pad(tensor, (0, 0, 0, grown))
 
-    def writing(self) -> Writing:
+    def decode_step(self) -> DecodeStep:
         """One more token in every row."""
         self.make_room(max(self.lengths) + 1)
         store, device = self.store, self.store.valid_RS.device
-        return Writing(
+        return DecodeStep(
             store.keys, store.values, store.valid_RS, max(self.lengths),
             length_R=torch.tensor(self.lengths, device=device), row_R=torch.arange(len(self.lengths), device=device),
             parts=[(max(self.lengths[run.start : run.stop]) + 1, slice(run.start, run.stop)) for run in self.runs],
         )  # fmt: skip
 
-    def reading(self, rows: Sequence[int], counts: Sequence[int], stem: tuple[list[Tensor], list[Tensor]]) -> Reading:
+    def prefill_step(
+        self, rows: Sequence[int], counts: Sequence[int], stem: tuple[list[Tensor], list[Tensor]]
+    ) -> PrefillStep:
         """`counts` more tokens in each of `rows`, which all begin with `stem`."""
         lengths = [self.lengths[row] for row in rows]
         width = max(length + count for length, count in zip(lengths, counts, strict=True))
@@ -73,11 +76,11 @@ class Histories:
         pairs = [(line, step) for line, count in enumerate(counts) for step in range(count)]
         tensor = partial(torch.tensor, device=self.store.valid_RS.device)
         line_M, step_M = tensor(pairs).unbind(dim=1)
-        return Reading(self.store, stem, tensor(rows), tensor(lengths), line_M, step_M, width)
+        return PrefillStep(self.store, stem, tensor(rows), tensor(lengths), line_M, step_M, width)
 
 
 @dataclass(slots=True, kw_only=True)
-class Writing(Own):
+class DecodeStep(TailCache):
     """A forward pass of one token a row, at the end of what the row has.
 
     Attributes:
@@ -116,7 +119,7 @@ class Writing(Own):
 
 
 @dataclass(slots=True)
-class Reading:
+class PrefillStep:
     """A forward pass of several new tokens in some rows, padded to the longest of them.
 
     Every row gets a copy of what it sees: scores of all pairs would be written and read many times over.
@@ -129,7 +132,7 @@ class Reading:
         width: tokens of the longest of these rows, the new ones among them.
     """
 
-    store: Own
+    store: TailCache
     stem: tuple[list[Tensor], list[Tensor]]
     row_R: Tensor
     length_R: Tensor
@@ -161,27 +164,3 @@ class Reading:
         own_RW = self.length_R[:, None] + torch.arange(new, device=device)
         hidden = places_S > own_RW[:, :, None]
         return torch.nn.functional.pad(hidden, (self.stem[0][0].shape[2], 0))[:, None]
-
-
-def runs_by_length(lengths: Sequence[int], overhead: int = 400) -> list[range]:
-    """Neighbours in runs, each as long as its longest, so that little is padding: the cheapest cut of the given order.
-
-    A run costs its rows times its longest length, and `overhead` tokens for being one more.
-
-    >>> runs_by_length([5, 6, 900, 890], overhead=48)
-    [range(0, 2), range(2, 4)]
-    """
-    best: list[tuple[int, int]] = [(0, 0)]  # cost of the first n, and where their last run begins
-    for end in range(1, len(lengths) + 1):
-        longest, found = 0, (best[end - 1][0] + lengths[end - 1] + overhead, end - 1)
-        for begin in range(end - 1, -1, -1):
-            longest = max(longest, lengths[begin])
-            found = min(found, (best[begin][0] + (end - begin) * longest + overhead, begin))
-        best.append(found)
-    runs = []
-    end = len(lengths)
-    while end:
-        begin = best[end][1]
-        runs.append(range(begin, end))
-        end = begin
-    return runs[::-1]

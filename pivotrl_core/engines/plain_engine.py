@@ -45,7 +45,7 @@ class PlainEngine(TransformersEngine):
     def __init__(self, model: Any, stop_ids: Sequence[int], max_rows: int = 2048, lanes: Lanes = ONE_LANE) -> None:
         super().__init__(model, stop_ids, max_rows, Lanes(lanes.parts, 1))
 
-    def fit(self) -> None:
+    def check_model(self) -> None:
         """Any causal language model will do."""
 
     @contextmanager

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pivotrl_core.engines.branches import Branches, Stems
+from pivotrl_core.engines.batching import batches_by_length, runs_by_length
+from pivotrl_core.engines.branches import Branches, StemCache
 from pivotrl_core.engines.decoding import Row, new_row
-from pivotrl_core.engines.histories import Histories, runs_by_length
+from pivotrl_core.engines.histories import Histories
 from pivotrl_core.engines.protocol import Sample, SamplingConfig
-from pivotrl_core.engines.transformers_engine import TransformersEngine, batches_by_length
+from pivotrl_core.engines.transformers_engine import TransformersEngine
 
-WAITING_SHARE = 8  # new texts are read once a seat in so many waits
-SEAT_COST = 200  # what a row costs in a decoding step, in tokens of history
+WAITING_SHARE = 8  # new texts are read once a slot in so many waits
+SLOT_COST = 200  # what a row costs in a decoding step, in tokens of history
 WORTH_MOVING = 1.2  # how much dearer rows as they stand must be, before they are arranged anew
 
 
@@ -47,8 +48,8 @@ class EpisodeSession:
         self.engine = engine
         self.opening = len(opening)
         self.conversations: dict[int, _Conversation] = {}
-        self.seats: list[_Conversation | None] = []  # by row of the histories; None: whoever sat there has left
-        self.histories = Histories(engine.own(0, 0))
+        self.slots: list[_Conversation | None] = []  # by row of the histories; None: who was there has left
+        self.histories = Histories(engine.tail_cache(0, 0))
         with engine.sampling():
             stems = engine.prefill([tuple(opening)])
         self.stem = stems.lead or (stems.keys, stems.values)
@@ -63,17 +64,17 @@ class EpisodeSession:
     def end(self, name: int) -> None:
         """Conversation `name` is over: give back what it needed."""
         one = self.conversations.pop(name)
-        self.seats = [None if seated is one else seated for seated in self.seats]
+        self.slots = [None if other is one else other for other in self.slots]
 
     def advance(self) -> list[tuple[int, Sample]]:
-        """Compute until at least one turn is finished: names and turns, in the order of their seats.
+        """Compute until at least one turn is finished: names and turns, in the order of their slots.
 
         Empty where nothing is being written and nothing was said.
         """
         with self.engine.sampling():
             while True:
                 self._read_if_due()
-                if not any(one is not None and one.turn is not None for one in self.seats):
+                if not any(one is not None and one.turn is not None for one in self.slots):
                     return []
                 finished = self._write_token()
                 if finished:
@@ -87,31 +88,31 @@ class EpisodeSession:
         writing = sum(one.turn is not None for one in self.conversations.values())
         if writing and len(waiting) * WAITING_SHARE < len(self.conversations):
             return
-        self._seat(waiting)
+        self._place(waiting)
         self._read()
 
-    def _seat(self, waiting: Sequence[_Conversation]) -> None:
+    def _place(self, waiting: Sequence[_Conversation]) -> None:
         """A row for each conversation: free ones as they stand, or all arranged anew where that is much cheaper."""
-        seated = {id(one) for one in self.seats if one is not None}
-        entering = [one for one in waiting if id(one) not in seated]
-        free = [row for row, one in enumerate(self.seats) if one is None]
+        placed = {id(one) for one in self.slots if one is not None}
+        entering = [one for one in waiting if id(one) not in placed]
+        free = [row for row, one in enumerate(self.slots) if one is None]
         arranged = sorted(self.conversations.values(), key=lambda one: (one.kept, one.name))
-        stay = [one.kept if one is not None else 0 for one in self.seats]
+        stay = [one.kept if one is not None else 0 for one in self.slots]
         if len(entering) <= len(free) and _cost(stay) <= WORTH_MOVING * _cost([one.kept for one in arranged]):
             for row, one in zip(free, entering, strict=False):
-                self.seats[row] = one
+                self.slots[row] = one
                 self.histories.lengths[row] = 0
             return
-        rows = {id(one): row for row, one in enumerate(self.seats) if one is not None}
+        rows = {id(one): row for row, one in enumerate(self.slots) if one is not None}
         self.histories.arrange([rows.get(id(one)) for one in arranged])
-        self.seats = list(arranged)
+        self.slots = list(arranged)
 
     def _read(self) -> None:
         """Compute all but the last of the ids that each waiting conversation has not computed; its turn begins.
 
         The last id of a turn was sampled, not computed: it goes in front of what follows it.
         """
-        rows = [row for row, one in enumerate(self.seats) if one is not None and one.next_turn is not None]
+        rows = [row for row, one in enumerate(self.slots) if one is not None and one.next_turn is not None]
         new = [self._one(row).context[self._one(row).kept : -1] for row in rows]
         for batch in batches_by_length([len(ids) for ids in new]):
             counts = [len(new[at]) for at in batch]
@@ -121,7 +122,7 @@ class EpisodeSession:
             padded = [[*new[at], *[0] * (width - len(new[at]))] for at in batch]
             starts = [self.opening + self._one(rows[at]).kept for at in batch]
             positions = [[start + step for step in range(width)] for start in starts]
-            reading = self.histories.reading([rows[at] for at in batch], counts, self.stem)
+            reading = self.histories.prefill_step([rows[at] for at in batch], counts, self.stem)
             self.engine.forward(reading, self.engine.tensor(padded), self.engine.tensor(positions))
             self.engine.count.prefilled += sum(counts)
             for at, count in zip(batch, counts, strict=True):
@@ -136,13 +137,13 @@ class EpisodeSession:
 
         Seats without such a turn are computed too and count for nothing: soon somebody sits there again.
         """
-        turns = {row: one.turn for row, one in enumerate(self.seats) if one is not None and one.turn is not None}
-        last = [self._one(row).context[-1] if row in turns else 0 for row in range(len(self.seats))]
+        turns = {row: one.turn for row, one in enumerate(self.slots) if one is not None and one.turn is not None}
+        last = [self._one(row).context[-1] if row in turns else 0 for row in range(len(self.slots))]
         positions = [self.opening + length for length in self.histories.lengths]
-        tensor, seats = self.engine.tensor, len(self.seats)
-        stems = Stems(*self.stem)
-        stems.seat([0] * seats, [self.opening] * seats, self.engine.many)
-        branches = Branches(self.histories.writing(), stems)
+        tensor, slots = self.engine.tensor, len(self.slots)
+        stems = StemCache(*self.stem)
+        stems.assign([0] * slots, [self.opening] * slots, self.engine.query_groups)
+        branches = Branches(self.histories.decode_step(), stems)
         hidden = self.engine.forward(branches, tensor(last)[:, None], tensor(positions)[:, None])[:, -1]
         self.engine.choose(list(turns.values()), range(len(turns)), hidden[tensor(list(turns))])
         self.engine.count.generated += len(turns)
@@ -157,7 +158,7 @@ class EpisodeSession:
         return finished
 
     def _one(self, row: int) -> _Conversation:
-        one = self.seats[row]
+        one = self.slots[row]
         assert one is not None
         return one
 
@@ -168,4 +169,4 @@ class EpisodeSession:
 
 def _cost(lengths: Sequence[int]) -> int:
     """What a decoding step costs for rows of these lengths in this order, in tokens of history."""
-    return sum((SEAT_COST + max(lengths[run.start : run.stop])) * len(run) for run in runs_by_length(lengths))
+    return sum((SLOT_COST + max(lengths[run.start : run.stop])) * len(run) for run in runs_by_length(lengths))

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from pivotrl_core.engines.branches import StemWriter, branch_attention
+from pivotrl_core.engines.branches import StemPrefill, branch_attention
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.grpo.choices import BatchLayout
 
@@ -130,10 +130,10 @@ def _try_sharing(model: Any) -> str:
     with torch.no_grad():
         whole_TD = backbone(model)(input_ids=ids_1T, use_cache=False).last_hidden_state[0, TRIED:]
         try:
-            stem = StemWriter()
+            stem = StemPrefill()
             with branch_attention(model):
                 _follow(model, stem, ids_1T[:, :TRIED], 0)
-                rest_TD = _follow(model, StemWriter((stem.keys, stem.values)), ids_1T[:, TRIED:], TRIED)
+                rest_TD = _follow(model, StemPrefill((stem.keys, stem.values)), ids_1T[:, TRIED:], TRIED)
         except (TypeError, ValueError, AttributeError, LookupError, RuntimeError) as error:
             return f"{other} ({type(error).__name__}: {error})"
     if not _near(rest_TD, whole_TD):
@@ -144,7 +144,7 @@ def _try_sharing(model: Any) -> str:
     return ""
 
 
-def _follow(model: Any, writer: StemWriter, ids_1T: Tensor, start: int) -> Tensor:
+def _follow(model: Any, writer: StemPrefill, ids_1T: Tensor, start: int) -> Tensor:
     """Hidden states [T, D] of ids that stand at the positions from `start` on."""
     positions_1T = torch.arange(start, start + ids_1T.shape[1], device=ids_1T.device)[None]
     output = backbone(model)(input_ids=ids_1T, position_ids=positions_1T, use_cache=False, branches=writer)

@@ -21,8 +21,9 @@ from torch import Tensor
 
 from pivotrl_core import attention, lanes, seeding
 from pivotrl_core.engines.adapters import inner_model, lanes_for, merged_adapters
-from pivotrl_core.engines.branches import Attending, Own, Stems, StemWriter, branch_attention
-from pivotrl_core.engines.decoding import Decoder, Row, Writing, new_row
+from pivotrl_core.engines.batching import batches_by_length
+from pivotrl_core.engines.branches import Attending, StemCache, StemPrefill, TailCache, branch_attention
+from pivotrl_core.engines.decoding import Continuations, Decoder, Row, new_row
 from pivotrl_core.engines.model import context_tokens
 from pivotrl_core.engines.packing import packed_weights
 from pivotrl_core.engines.protocol import (
@@ -42,6 +43,7 @@ from pivotrl_core.types import content_id
 
 OWN_CODE = (
     "transformers_engine",
+    "batching",
     "branches",
     "adapters",
     "decoding",
@@ -79,9 +81,9 @@ class TransformersEngine:
         self.version = content_id([*versions, max_rows, lanes.parts])
         self.count = TokenCount()
         self.context_tokens = context_tokens(self.model.config)
-        self.fit()
+        self.check_model()
 
-    def fit(self) -> None:
+    def check_model(self) -> None:
         """See that the model is one to sample from, and how large its keys and values are.
 
         Raises:
@@ -89,7 +91,7 @@ class TransformersEngine:
         """
         check_shared(self.model)
         self.layers, self.heads, self.dim = key_shape(self.model.config)
-        self.many = self.model.config.num_attention_heads // self.heads  # heads of queries to a head of keys
+        self.query_groups = self.model.config.num_attention_heads // self.heads  # heads of queries to a head of keys
 
     def sample(
         self, requests: Sequence[Request], sampling: SamplingConfig, more: More | None = None
@@ -119,14 +121,14 @@ class TransformersEngine:
     ) -> tuple[dict[int, list[Sample]], TokenCount]:  # fmt: skip
         """The samples of one chunk, whose states are computed once."""
         engine = self.beside()
-        states: dict[int, Writing] = {}
+        states: dict[int, Continuations] = {}
         for stem, (longest, members) in enumerate(chunk):
             for at in members:
                 prompt = requests[at].prompt_ids
                 shared = min(common_prefix([prompt, requests[longest].prompt_ids]), len(prompt) - 1)
                 rows = [new_row(seed, sampling) for seed in requests[at].seeds]
                 asks = None if more is None else partial(more, at)
-                states[at] = Writing(stem, shared, prompt[shared:], rows, first[at], asks)
+                states[at] = Continuations(stem, shared, prompt[shared:], rows, first[at], asks)
         if any(not state.over for state in states.values()):
             with engine.sampling():
                 shortest = min(state.visible for state in states.values())
@@ -160,34 +162,34 @@ class TransformersEngine:
         """Whole numbers as a tensor on the model's device."""
         return torch.tensor(numbers, dtype=torch.long, device=self.model.device)
 
-    def own(self, rows: int, capacity: int) -> Own:
+    def tail_cache(self, rows: int, capacity: int) -> TailCache:
         """Empty per-row storage that fits the model."""
-        return Own.empty(rows, capacity, self.layers, self.heads, self.dim, self.model.dtype, self.model.device)
+        return TailCache.empty(rows, capacity, self.layers, self.heads, self.dim, self.model.dtype, self.model.device)
 
-    def prefill(self, prompts: Sequence[Sequence[int]], shortest: int | None = None) -> Stems:
+    def prefill(self, prompts: Sequence[Sequence[int]], shortest: int | None = None) -> StemCache:
         """Keys and values of the prompts; what all begin with (up to `shortest` tokens) is computed and stored once."""
         lead = common_prefix(prompts)
         lead = lead if shortest is None else min(lead, shortest)
         prefix = None
         if lead:
-            writer = StemWriter()
+            writer = StemPrefill()
             self.forward(writer, self.tensor([prompts[0][:lead]]), self.tensor([range(lead)]))
             prefix = (writer.keys, writer.values)
         rests = [list(p[lead:]) for p in prompts]
         self.count.prefilled += lead + sum(map(len, rests))
-        stored = self.own(len(prompts), max(map(len, rests)))
+        stored = self.tail_cache(len(prompts), max(map(len, rests)))
         for rows in batches_by_length([len(rest) for rest in rests]):
             wide = max(len(rests[row]) for row in rows)
             if wide == 0:
                 continue
-            writer = StemWriter(prefix)
+            writer = StemPrefill(prefix)
             ids = self.tensor([rests[row] + [0] * (wide - len(rests[row])) for row in rows])
             self.forward(writer, ids, self.tensor(range(lead, lead + wide)).expand(len(rows), -1))
             index = self.tensor(rows)
             for store, new in ((stored.keys, writer.keys), (stored.values, writer.values)):
                 for layer in range(self.layers):
                     store[layer][index, :, :wide] = new[layer][:, :, lead:]
-        return Stems(stored.keys, stored.values, prefix)
+        return StemCache(stored.keys, stored.values, prefix)
 
     def forward(self, branches: Attending, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
         """Hidden states [R, w, hidden] before the output head."""
@@ -258,28 +260,6 @@ def inverse_transform(logprobs_NV: Tensor, uniform_R: Tensor, line_R: Tensor, bl
     last_R1 = (block - 1) - (inside_RB.flip(-1) > 0).to(torch.int8).argmax(dim=-1, keepdim=True)
     place_R1 = torch.minimum(torch.searchsorted(passed_RB, target_R1, right=True), last_R1)
     return (block_R1 * block + place_R1)[:, 0]
-
-
-def batches_by_length(lengths: Sequence[int], overhead: int = 48) -> list[list[int]]:
-    """Indices in batches of similar lengths, so that little is padding: the cheapest cut of the sorted order.
-
-    A batch costs its rows times its longest length, and `overhead` tokens for being one more.
-
-    >>> batches_by_length([5, 200, 6, 190])
-    [[0, 2], [3, 1]]
-    """
-    order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
-    best: list[tuple[int, int]] = [(0, 0)]  # cost of the first n in order, and where their last batch begins
-    for end in range(1, len(order) + 1):
-        longest = lengths[order[end - 1]]
-        best.append(min((best[begin][0] + (end - begin) * longest + overhead, begin) for begin in range(end)))
-    batches = []
-    end = len(order)
-    while end:
-        begin = best[end][1]
-        batches.append(order[begin:end])
-        end = begin
-    return batches[::-1]
 
 
 def _chunks(

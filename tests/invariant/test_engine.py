@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
 
 from pivotrl_core.engines import transformers_engine
+from pivotrl_core.engines.batching import batches_by_length
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig
 from pivotrl_core.engines.session import EpisodeSession
 from pivotrl_core.engines.stems import plan_stems
 from pivotrl_core.engines.transformers_engine import (
     TransformersEngine,
-    batches_by_length,
     inverse_transform,
 )
 from pivotrl_core.errors import ConfigError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pivotrl_core.engines.branches import Stems, attend_by_products, attend_whole
+from pivotrl_core.engines.branches import StemCache, attend_by_products, attend_whole
 
 
 def test_a_stem_is_attended_to_alike_by_the_kernel_and_by_products() -> None:
@@ -26,14 +26,14 @@ def test_a_stem_is_attended_to_alike_by_the_kernel_and_by_products() -> None:
 def test_rows_that_see_unequal_beginnings_of_one_stem_are_computed_together_and_alike() -> None:
     generator = torch.Generator().manual_seed(1)
     lead, rests = (torch.randn(2, count, 3, tokens, 16, generator=generator) for count, tokens in ((1, 9), (2, 12)))
-    stems = Stems([rests[0]], [rests[1]], ([lead[0]], [lead[1]]))
-    seats, visible = [0, 0, 0, 1, 1], [9, 12, 21, 15, 15]  # of the lead's 9 tokens and the stem's 12
-    stems.seat(seats, visible, many=2)
+    stems = StemCache([rests[0]], [rests[1]], ([lead[0]], [lead[1]]))
+    own, visible = [0, 0, 0, 1, 1], [9, 12, 21, 15, 15]  # of the lead's 9 tokens and the stem's 12
+    stems.assign(own, visible, rep=2)
     query = torch.randn(5, 3, 2, 16, generator=generator)
     segments = stems.attend(0, query)
     total = torch.stack([log_sum for _, log_sum in segments]).logsumexp(dim=0)
     found = torch.stack([output * (log_sum - total).exp()[..., None] for output, log_sum in segments]).sum(dim=0)
-    for row, (stem, count) in enumerate(zip(seats, visible, strict=True)):
+    for row, (stem, count) in enumerate(zip(own, visible, strict=True)):
         keys, values = (torch.cat([lead[at, 0], rests[at, stem]], dim=1)[:, :count] for at in (0, 1))
         scores = query[row] @ keys.transpose(-1, -2)
         torch.testing.assert_close(found[row], torch.softmax(scores, dim=-1) @ values)
