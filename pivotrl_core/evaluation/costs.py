@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 from pivotrl_core.types import Json
 
-PROFILE_FREE_RULES = frozenset({"AllTurns", "RandomTurns"})
 COST_LABELS = {
     "rollout_turns": "cost: rollout turns",
     "training_turns": "  of them training",
@@ -77,7 +76,7 @@ def _profile_counts(
     pool = str(graph.get("trains", {}).get(key, {}).get("pool", arm))
     if pool not in selects:
         return {}
-    if selects[pool]["rule_name"] in PROFILE_FREE_RULES and not trains.get(key, {}).get("replay"):
+    if not selects[pool]["reads_profile"] and not trains.get(key, {}).get("replay"):
         return {}
     name = graph.get("selects", {}).get(pool, {}).get("profile", "base")
     return _counts(profiles.get(str(name), {}))

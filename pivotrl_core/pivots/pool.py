@@ -126,7 +126,7 @@ def _report(
     reasons = pd.Series([drop["reason"] for drop in drops], dtype="str").value_counts()
     return {
         "rule": describe(rule),
-        "rule_name": type(rule).__name__,
+        "reads_profile": rule.reads_profile,
         "candidates": len(kept) + len(drops),
         "profiled": len(own),
         "kept": len(kept),

@@ -15,7 +15,7 @@ from pivotrl_core.pivots.staging import Staging
 
 
 def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
-    """The rule that an arm's settings describe. Equal settings make equal names (`repr`), in whatever order."""
+    """The rule that an arm's settings describe. Equal settings have equal keys, in whatever order."""
     match settings:
         case arms.PivotRule():
             return _pivots(settings)
@@ -32,8 +32,7 @@ def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
 
 
 def _pivots(settings: PivotRule | RandomRule) -> selection.Pivots:
-    by_domain = dict(sorted(settings.lambda_by_domain.items()))
-    return selection.Pivots(settings.lambda_diff, by_domain, settings.inclusive, settings.keep_failed)
+    return selection.Pivots(settings.lambda_diff, settings.lambda_by_domain, settings.inclusive, settings.keep_failed)
 
 
 def check_domains(settings: SelectConfig, domains: Iterable[str], key: str) -> None:
@@ -51,7 +50,7 @@ def curtailment(settings: ProfileConfig) -> Curtailment | Staging | None:
     if not settings.is_shortened:
         return None
     rules = [_count_rule(rule) for rule in settings.decides_for]
-    named = {repr(rule): selection.keeps(rule) for rule in rules}
+    named = {selection.rule_key(rule): selection.keeps(rule) for rule in rules}
     if settings.staged is not None:
         return Staging(named, settings.samples, settings.staged.waves, settings.staged.error)
     return Curtailment(named, settings.samples)

@@ -128,5 +128,5 @@ def test_rules_are_told_in_words() -> None:
     assert describe(Pivots(0.0, {"tool": 0.4}, inclusive=True)) == (
         "pivots (lambda_diff 0.0, lambda_by_domain {'tool': 0.4}, inclusive True)"
     )
-    assert describe(RandomTurns(Pivots(0.6), 3)) == "random turns (like pivots (lambda_diff 0.6), seed 3)"
-    assert describe(AllTurns()) == "all turns"
+    assert describe(RandomTurns(Pivots(0.6), 3)) == "random (like pivots (lambda_diff 0.6), seed 3)"
+    assert describe(AllTurns()) == "all"
