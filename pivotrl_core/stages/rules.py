@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from pivotrl_core.config import arms
-from pivotrl_core.config.arms import PivotRule, RandomRule, SelectConfig
+from pivotrl_core.config.arms import PivotRuleConfig, RandomRuleConfig, SelectConfig
 from pivotrl_core.config.stages import ProfileConfig
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots import selection
@@ -17,21 +17,21 @@ from pivotrl_core.pivots.staging import Staging
 def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
     """The rule that an arm's settings describe. Equal settings have equal keys, in whatever order."""
     match settings:
-        case arms.PivotRule():
+        case arms.PivotRuleConfig():
             return _pivots(settings)
-        case arms.SigmaRule():
+        case arms.SigmaRuleConfig():
             return selection.SigmaThreshold(settings.eta)
-        case arms.AdaptiveEtaRule():
+        case arms.AdaptiveEtaRuleConfig():
             return selection.AdaptiveEta(settings.eta, settings.low_share, settings.high_share)
-        case arms.BootstrapRule():
+        case arms.BootstrapRuleConfig():
             return selection.Bootstrap(settings.lambda_diff, settings.confidence)
-        case arms.RandomRule():
+        case arms.RandomRuleConfig():
             return selection.RandomTurns(_pivots(settings), settings.seed)
-        case arms.AllRule():
+        case arms.AllRuleConfig():
             return selection.AllTurns()
 
 
-def _pivots(settings: PivotRule | RandomRule) -> selection.Pivots:
+def _pivots(settings: PivotRuleConfig | RandomRuleConfig) -> selection.Pivots:
     return selection.Pivots(settings.lambda_diff, settings.lambda_by_domain, settings.inclusive, settings.keep_failed)
 
 

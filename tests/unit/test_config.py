@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pivotrl_core.config.arms import GRPOTrain, PivotRule, SFTTrain
+from pivotrl_core.config.arms import GRPOTrain, PivotRuleConfig, SFTTrain
 from pivotrl_core.config.engine import OpenAIEngineConfig, VLLMEngineConfig
 from pivotrl_core.config.graph import derive_graph, graph_text, write_graph
 from pivotrl_core.config.loading import config_digest, load_config, parse_config
@@ -55,7 +55,7 @@ def test_the_demo_compares_base_sft_and_pivotrl() -> None:
     assert {"base", "sft", "pivotrl"} <= config.arms.keys()
     assert isinstance(config.arms["sft"].train, SFTTrain)
     assert isinstance(config.arms["pivotrl"].train, GRPOTrain)
-    assert isinstance(config.arms["pivotrl"].select, PivotRule)
+    assert isinstance(config.arms["pivotrl"].select, PivotRuleConfig)
 
 
 def test_the_papers_setting_is_the_papers() -> None:
