@@ -191,7 +191,7 @@ def test_a_shortened_profile_says_what_it_left_out_and_serves_the_rules_it_was_m
     assert all(pivot.censored for pivot in read_pool(tmp_path / "a/data/pools/other/pool.parquet"))
     other = with_profile(chain, tiny_llama, tmp_path / "b", curtailed, rule="sigma")
     run_profile(other, "base", "models/base")
-    with pytest.raises(DataError, match=r"SigmaThreshold.*add the rule to profile\.decides_for"):
+    with pytest.raises(DataError, match=r"'sigma .*add the rule to profile\.decides_for"):
         run_select(other, "other", "other", "base")
 
 
