@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from pivotrl_core.engines.chat import configured_renderer
@@ -11,7 +12,7 @@ from pivotrl_core.pivots.candidates import CandidateDrop, CandidateTally, sift_c
 from pivotrl_core.pivots.profile_record import write_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, timed, write_report
-from pivotrl_core.stages.models import check_lengths, source_model
+from pivotrl_core.stages.models import check_lengths, check_template, source_model
 from pivotrl_core.stages.reading import check_pulled, iterate_pulled
 from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
 from pivotrl_core.trajectories.drops import DropReport
@@ -65,7 +66,7 @@ def _turn(drop: CandidateDrop) -> dict[str, str]:
     return {"kind": "turn", "place": place, "field": "", "reason": drop.reason, "detail": drop.candidate_id}
 
 
-def _length_check(context: StageContext):  # type: ignore[no-untyped-def]
+def _length_check(context: StageContext) -> Callable[[Candidate], str]:
     from transformers import AutoTokenizer
 
     data = context.config.data
@@ -73,6 +74,7 @@ def _length_check(context: StageContext):  # type: ignore[no-untyped-def]
     check_lengths(context, folder)
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     renderer = configured_renderer(tokenizer, data)
+    check_template(context.config, renderer)
 
     def check(candidate: Candidate) -> str:
         if len(renderer.state_ids(candidate.state, candidate.tools)) > data.max_state_tokens:

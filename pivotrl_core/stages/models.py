@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pivotrl_core.config.inputs import BundledModel, FolderModel, HubModel
+from pivotrl_core.config.inputs import BundledModel, EmbeddedSource, FolderModel, HubModel
+from pivotrl_core.config.tree import Config
+from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.hub import MODEL_FILES, HubRepository, is_commit
 from pivotrl_core.engines.model import ADAPTER, context_tokens, follow_path
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, read_json
 from pivotrl_core.stages.context import PULLED, StageContext
-from pivotrl_core.types import content_id
+from pivotrl_core.types import Message, Role, content_id
 
 _SUFFIXES = tuple(pattern.removeprefix("*") for pattern in MODEL_FILES)
 
@@ -71,4 +73,16 @@ def check_lengths(context: StageContext, folder: Path) -> None:
         raise ConfigError(
             f"data.max_state_tokens + data.max_action_tokens is {data.max_state_tokens + data.max_action_tokens}, and "
             f"the model's context has {room} tokens; lower one of them"
+        )
+
+
+def check_template(config: Config, renderer: ChatRenderer) -> None:
+    """Raise ConfigError where policies with such a template could not be evaluated: before anything is sampled."""
+    if isinstance(config.source, EmbeddedSource):
+        renderer.following_ids([Message(Role.USER, "x")])
+    if renderer.opens_thinking and config.evaluate.benchmarks and not config.evaluate.thinking_tokens:
+        raise ConfigError(
+            "evaluate.thinking_tokens: this model thinks before it answers, and benchmarks allow their answers a few "
+            "tokens each; say how many more there are for its thinking, or let the template leave the thinking out by "
+            "a variable of its own (data.chat_template_kwargs)"
         )
