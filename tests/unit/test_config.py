@@ -93,6 +93,13 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
     assert line.endswith(f"{key}'; did you mean '{nearest}'?")
 
 
+def test_variables_of_a_template_are_none_of_the_pipelines_own() -> None:
+    config = parse_config(tree(data={"chat_template_kwargs": {"enable_thinking": False, "date_string": "today"}}))
+    assert config.data.chat_template_kwargs == {"enable_thinking": False, "date_string": "today"}
+    message = refused(tree(data={"chat_template_kwargs": {"tools": "x", "enable_thinking": True}}))
+    assert "'data.chat_template_kwargs': tools: set by the pipeline itself" in message
+
+
 def test_benchmarks_are_known_before_anything_runs() -> None:
     assert parse_config(tree(evaluate={"benchmarks": ["aime25", "wmt24pp-embedded"]})).evaluate.benchmarks
     message = refused(tree(evaluate={"benchmarks": ["aime", "scicode", "mmlu"]}))
