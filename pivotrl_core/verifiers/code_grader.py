@@ -31,7 +31,7 @@ from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 _CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
     "code_grader", "code_static", "code_tests", "code_cases", "code_execution", "sandbox_driver", "sandbox",
-    "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
+    "sandbox_host", "system_calls", "capture", "cgroups", "row_fields", "arguments",
 ))  # fmt: skip
 """What verdicts come out of."""
 _FENCE = re.compile(r"^```(?:python3?|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)

@@ -31,6 +31,7 @@ from pivotrl_core.errors import SandboxUnavailableError
 from pivotrl_core.verifiers import cgroups
 from pivotrl_core.verifiers.capture import Captured, capture
 from pivotrl_core.verifiers.sandbox_host import BOX, OUTSIDE, Host, Limits, Stop, Wiring, command_line, possible_hosts
+from pivotrl_core.verifiers.system_calls import filter_program
 from pivotrl_core.verifiers.watcher import forget, pipe_of_watcher
 from pivotrl_core.verifiers.workspace import Tree, Workspace, read_tree
 
@@ -193,6 +194,8 @@ class _Run:
         stack.callback(self._close_theirs)
         self._status, self._status_in = self._pipe(ours=0)
         self._files = {name: self._memory_file(content) for name, content in files.items()}
+        program = filter_program()
+        self._filter = None if program is None else self._memory_file(program)
         self._image: int | None = None
         self._stdin = subprocess.DEVNULL
         if workspace is not None:
@@ -200,7 +203,7 @@ class _Run:
             self._stdin, self._go = self._pipe(ours=1)
 
     def wiring(self) -> Wiring:
-        return Wiring(self._watcher, self._status_in, self._files, self._image)
+        return Wiring(self._watcher, self._status_in, self._files, self._filter, self._image)
 
     def start(self, line: Sequence[str]) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(

@@ -84,11 +84,15 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """Descriptors that a run inherits: pipes of the watcher and for bwrap's status, files, a workspace's image."""
+    """Descriptors that a run inherits: pipes of the watcher and for bwrap's status, files, a filter, an image.
+
+    `filter` is the program over system calls, `image` the workspace; None where there is none.
+    """
 
     watcher: int
     status: int
     files: Mapping[str, int]
+    filter: int | None = None
     image: int | None = None
 
 
@@ -134,6 +138,8 @@ def _bubblewrap(host: Host, wiring: Wiring, limits: Limits) -> list[str]:
     line = [host.bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
     line += ["--cap-drop", "ALL", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000"]
     line += ["--json-status-fd", str(wiring.status), "--ro-bind", "/usr", "/usr"]
+    if wiring.filter is not None:
+        line += ["--seccomp", str(wiring.filter)]
     for name in ("bin", "lib", "lib64", "sbin"):
         # Merged-/usr systems have links here; on others these are folders of their own.
         path = Path("/", name)

@@ -41,7 +41,7 @@ from pivotrl_core.verifiers.workspace import Workspace
 
 _CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
     "terminal", "terminal_action", "shell", "shell_options", "shell_inputs", "effects", "executions", "variations",
-    "volatile", "workspace", "sandbox", "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
+    "volatile", "workspace", "sandbox", "sandbox_host", "system_calls", "capture", "cgroups", "row_fields", "arguments",
 ))  # fmt: skip
 """What verdicts and stored effects come out of."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 
 from pivotrl_core.verifiers import cgroups, sandbox
 from pivotrl_core.verifiers.sandbox import Limits, SandboxResult, Stop
+from pivotrl_core.verifiers.system_calls import filter_program
 from pivotrl_core.verifiers.workspace import Node, NodeKind, make_workspace
 from tests.sandbox_processes import processes_that_mention
 
@@ -274,3 +276,24 @@ def test_a_forked_process_has_a_watcher_of_its_own(marker: str) -> None:
     process.join(30)
     assert process.exitcode == 7
     assert sandbox.run(["true"], {}).exit_status == 0
+
+
+def test_what_no_namespace_divides_is_refused(marker: str) -> None:
+    """A virtual machine's way to its host, the keys of a session, and io_uring, by which sockets are made unseen."""
+    keyctl, io_uring_setup = (250, 425) if platform.machine() == "x86_64" else (219, 425)
+    result = attack(
+        f"'{marker}'\nimport ctypes, socket\n"
+        "def name(family):\n"
+        "    try: socket.socket(family, socket.SOCK_STREAM)\n"
+        "    except OSError as error: return error.errno\n"
+        "print(name(socket.AF_VSOCK), name(socket.AF_INET), name(socket.AF_UNIX))\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        f"for call in (({keyctl}, 0, -3, 0), ({io_uring_setup}, 1, 0)):\n"
+        "    print(libc.syscall(*call), ctypes.get_errno())"
+    )
+    assert result.stdout == "97 None None\n-1 1\n-1 1\n", result.stderr
+
+
+def test_a_machine_whose_calls_are_not_known_has_no_filter() -> None:
+    assert filter_program("x86_64") != filter_program("aarch64")
+    assert filter_program("s390x") is None
