@@ -5,7 +5,7 @@ folder, holding the given files) and `/tmp` are memory file systems of a fixed s
 is written on the host. The whole process tree shares one PID namespace, so killing its first process kills every daemon
 too. A workspace is unpacked into `/box` inside, and what the command left there is read back when all is dead.
 
-Each run has a sandbox of its own: no state can leak from one action to another. Not here: filters of system calls.
+Each run has a sandbox of its own: no state can leak from one action to another. `system_calls.py` says what is refused.
 Code is never run without the sandbox: where it cannot start, `available()` says why and `run` raises.
 
 `SandboxResult.unenforced` names what could not be bounded: `memory` of the tree as a whole where no memory group can be
@@ -142,7 +142,7 @@ def _run(
         stack.callback(forget, process.pid)
         box = run.begin(process) if workspace is not None else None
         started = time.monotonic()
-        captured = capture(process, limits.wall_seconds, limits.output_bytes)
+        captured = capture(process, limits.wall_seconds, limits.output_bytes, run.kill_inside)
         seconds = time.monotonic() - started
         stop, exit_status = _ending(captured, run.exit_status(), group)
         tree, outside = box.read(limits) if box is not None else (None, None)
@@ -193,6 +193,8 @@ class _Run:
         self._watcher = pipe_of_watcher()
         stack.callback(self._close_theirs)
         self._status, self._status_in = self._pipe(ours=0)
+        self._told = b""
+        self._first: int | None = None
         self._files = {name: self._memory_file(content) for name, content in files.items()}
         program = filter_program()
         self._filter = None if program is None else self._memory_file(program)
@@ -229,12 +231,28 @@ class _Run:
             with suppress(BrokenPipeError):
                 os.write(self._go, b"\n")
         except BaseException:
-            capture(process, 0.0, 0)
+            capture(process, 0.0, 0, self.kill_inside)
             raise
         return box
 
+    def kill_inside(self) -> None:
+        """End the first process of the sandbox, where one stands; bubblewrap is there to wait for it."""
+        first = self._first_process()
+        if first is not None:
+            with suppress(ProcessLookupError):
+                os.kill(first, signal.SIGKILL)
+
+    def _first_process(self) -> int | None:
+        """As bubblewrap reported it with the first line that it wrote; None: it has not yet."""
+        if self._first is None and select.select([self._status], [], [], 0)[0]:
+            self._told += os.read(self._status, 65536)
+            lines = self._told.splitlines()
+            self._first = int(json.loads(lines[0])["child-pid"]) if lines else None
+        return self._first
+
     def _hold_box(self) -> _Box:
-        first = int(json.loads(os.read(self._status, 65536).splitlines()[0])["child-pid"])
+        first = self._first_process()
+        assert first is not None
         watched = os.pidfd_open(first)
         self._stack.callback(os.close, watched)
         folders: dict[str, int] = {}
@@ -245,12 +263,10 @@ class _Run:
 
     def exit_status(self) -> int | None:
         """The exit code that bwrap reported; None where the command never started: our failure, not the code's."""
-        with os.fdopen(os.dup(self._status), "r", encoding="utf-8") as status:
-            for line in status.read().splitlines():
-                code = json.loads(line).get("exit-code")
-                if code is not None:
-                    return int(code)
-        return None
+        with os.fdopen(os.dup(self._status), "rb") as status:
+            self._told += status.read()
+        codes = (json.loads(line).get("exit-code") for line in self._told.splitlines())
+        return next((int(code) for code in codes if code is not None), None)
 
     def _pipe(self, ours: int) -> tuple[int, int]:
         ends = os.pipe()

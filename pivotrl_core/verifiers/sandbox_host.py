@@ -38,7 +38,13 @@ umask 022
 tar -xf - --no-same-owner <&"$image" || exit 125
 exec {image}<&-
 echo; read -r _ || exit 125
-exec "$@" < /dev/null
+exec < /dev/null
+"""
+# The first process inside: it waits for whatever is orphaned there, and says nothing of its own, such as "Killed".
+_SUPERVISE = """
+exec {errors}>&2 2>/dev/null
+"$@" 2>&"$errors" {errors}>&-
+exit $?
 """
 
 
@@ -126,8 +132,8 @@ def command_line(host: Host, command: Sequence[str], wiring: Wiring, limits: Lim
         drop = str(host.drop_to)
         line += ["setpriv", f"--reuid={drop}", f"--regid={drop}", "--clear-groups", "--"]
     line += [*_bubblewrap(host, wiring, limits), "--"]
-    if wiring.image is not None:
-        line += [*_BASH, _UNPACK, "bash", str(wiring.image)]
+    image = [str(wiring.image)] if wiring.image is not None else []
+    line += [*_BASH, (_UNPACK if image else "") + _SUPERVISE, "bash", *image]
     # The limits are set inside the user namespace, so that the process count is the sandbox's own, not the user's.
     line += ["/usr/bin/prlimit", f"--as={limits.memory_bytes}", f"--fsize={limits.file_bytes}", "--core=0"]
     line += [f"--cpu={limits.cpu_seconds}", f"--nofile={limits.open_files}", f"--nproc={limits.processes}", "--"]
@@ -136,7 +142,8 @@ def command_line(host: Host, command: Sequence[str], wiring: Wiring, limits: Lim
 
 def _bubblewrap(host: Host, wiring: Wiring, limits: Limits) -> list[str]:
     line = [host.bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
-    line += ["--cap-drop", "ALL", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000"]
+    # bubblewrap's own first process is never waited for: it would stay a zombie wherever nobody adopts orphans.
+    line += ["--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000"]
     line += ["--json-status-fd", str(wiring.status), "--ro-bind", "/usr", "/usr"]
     if wiring.filter is not None:
         line += ["--seccomp", str(wiring.filter)]
