@@ -66,7 +66,7 @@ class ToolCallGrader:
         self._expected = ExpectedCalls(self.settings.comparators, MAX_CALLS)
         # Stored verdicts are those of the rules as they were written then.
         rules = [domain.name, code_digest(Path(inspect.getfile(type(domain))).parent)] if domain else []
-        self.version = f"6-{content_id([asdict(self.settings), rules])}"
+        self.version = f"7-{content_id([asdict(self.settings), rules])}"
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         if action.error:

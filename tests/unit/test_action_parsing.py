@@ -71,6 +71,8 @@ def test_a_failed_compact_call_is_an_error(text: str, error: str) -> None:
         ("hm</think>Which order?", "Which order?", "hm"),
         ("<think>hm</think>\n<think>well</think> \n<think></think>Which order?", "Which order?", "hm\nwell"),
         ("", "", ""),
+        ("Cite\n@article{key,\n  title={x}}", "Cite\n@article{key,\n  title={x}}", ""),
+        ("So:\n@font-face {\n  src: url(x);\n}", "So:\n@font-face {\n  src: url(x);\n}", ""),
     ],
 )
 def test_anything_else_is_a_message(text: str, content: str, thinking: str) -> None:
@@ -105,6 +107,7 @@ def test_hermes_blocks_and_the_text_around_them() -> None:
         ("<tool_call>", "holds no JSON object"),
         ('@find {"id": "A1"}', OTHER_FORMAT),
         ("Sure!\n @find {", OTHER_FORMAT),
+        ('Sure!\n@fly {"id": 1}', OTHER_FORMAT),
     ],
 )
 def test_a_failed_hermes_call_is_an_error(text: str, error: str) -> None:
