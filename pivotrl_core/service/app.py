@@ -11,11 +11,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
+from starlette.requests import ClientDisconnect
 
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.service.pool import FullError, Graders
 from pivotrl_core.service.room import Room
 from pivotrl_core.service.wire import HEALTH_ROUTE, VERDICT_ROUTE, encode
-from pivotrl_core.service.work import BUSY, ROW_ROUTE, Duties, Job, Reply, Workbench, error_reply
+from pivotrl_core.service.work import BAD_REQUEST, BUSY, ROW_ROUTE, Duties, Job, Reply, Workbench, error_reply
 
 UNAUTHORISED, TIMED_OUT, TOO_LARGE = 401, 408, 413
 READ_SECONDS = 60.0
@@ -36,8 +38,10 @@ def make_app(duties: Duties, processes: int, room: Room, token: str = "") -> Fas
         token: what requests for verdicts must bear; empty: nothing.
 
     Raises:
-        ConfigError: the configuration's verifier cannot be made here.
+        ConfigError: the configuration's verifier cannot be made here, or no header can carry the token.
     """
+    if not (token.isascii() and token.isprintable() and token == token.strip()):
+        raise ConfigError("the token of the service has characters that no header can carry; set its variable anew")
     versions = {kind: verifier.version for kind, verifier in Workbench(duties).verifiers.items()}
     graders = Graders(duties, processes, room)
 
@@ -87,6 +91,8 @@ async def _answer(graders: Graders, request: Request, token: str) -> Reply:
         return await graders.reply(Job(request.url.path, body))
     except _TooLargeError:
         return error_reply(TOO_LARGE, f"a body of over {size} bytes")
+    except ClientDisconnect:
+        return error_reply(BAD_REQUEST, "the client went away before its body was whole")  # nobody reads it
     except TimeoutError:
         return error_reply(TIMED_OUT, f"the body did not come within {READ_SECONDS:.0f} s")
     finally:

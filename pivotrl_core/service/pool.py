@@ -8,6 +8,7 @@ dies there too is answered as 'try again'. Replies are paired with requests by t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -16,6 +17,8 @@ from multiprocessing import get_context
 
 from pivotrl_core.service.room import Room
 from pivotrl_core.service.work import BUSY, Duties, Job, Reply, begin, error_reply, reply_all
+
+log = logging.getLogger(__name__)
 
 
 class FullError(Exception):
@@ -83,7 +86,7 @@ class Graders:
     async def _replies(self, jobs: Sequence[Job]) -> list[Reply]:
         try:
             return await self._ask(jobs)
-        except BrokenProcessPool:
+        except Exception:  # one batch must not end what all others wait for
             return [await self._once_more(job) for job in jobs]
 
     async def _once_more(self, job: Job) -> Reply:
@@ -91,12 +94,15 @@ class Graders:
             return (await self._ask([job]))[0]
         except BrokenProcessPool:
             return error_reply(BUSY, "the process that graded this request died; try again")
+        except Exception as error:
+            log.exception("no process could be given a request")
+            return error_reply(BUSY, f"no process could be given this request ({type(error).__name__}); try again")
 
     async def _ask(self, jobs: Sequence[Job]) -> list[Reply]:
         pool = self._pool
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, reply_all, list(jobs))
-        except BrokenProcessPool:
+        except Exception:  # a process died, or none could be started: no memory, too many processes
             if self._pool is pool:  # the first of those that were there to notice
                 self.deaths += 1
                 pool.shutdown(wait=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -22,7 +24,9 @@ from pivotrl_core.environments.recording import iter_trajectories
 from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.errors import ConfigError, EngineError, TemporaryError
 from pivotrl_core.pivots.candidates import iterate_candidates
+from pivotrl_core.service.app import make_app
 from pivotrl_core.service.client import ServiceVerifier
+from pivotrl_core.service.pool import Graders
 from pivotrl_core.service.room import Room
 from pivotrl_core.service.wire import encode, question, read_question
 from pivotrl_core.service.work import BUSY, Duties, Job, Workbench
@@ -220,6 +224,39 @@ def _children() -> list[int]:
     for place in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
         found += [int(one) for one in place.read_text().split()]
     return [one for one in found if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
+
+
+def test_a_service_that_could_start_no_process_for_a_while_answers_again(duties: Duties) -> None:
+    async def ask() -> list[int]:
+        job = Job("/verify", encode(row(1)))
+        async with Graders(duties, 1, Room()) as graders:
+            graders.duties = replace(duties, domain=lambda: None)  # type: ignore[arg-type]  # travels to no process
+            for process in graders._pool._processes.values():
+                process.kill()
+            refused = await asyncio.wait_for(graders.reply(job), 30)
+            graders.duties = duties
+            answered = [await asyncio.wait_for(graders.reply(job), 30) for _ in range(2)]
+            return [one.status for one in (refused, *answered)]
+
+    assert asyncio.run(ask()) == [BUSY, 200, 200]
+
+
+def test_a_client_that_goes_away_is_no_error_of_the_service(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"POST /verify HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+    deadline = time.monotonic() + 10
+    while httpx.get(f"{url}/health").json()["open"] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+    assert httpx.get(f"{url}/health").json()["open"] == 0
+
+
+@pytest.mark.parametrize("token", ["schlüssel", "a\nb", " a"])
+def test_a_token_that_no_header_can_carry_is_refused_at_once(token: str, duties: Duties) -> None:
+    with pytest.raises(ConfigError, match="no header can carry"):
+        make_app(duties, 1, Room(), token)
 
 
 def test_a_token_is_asked_for_and_shown_nowhere(narrow: str, duties: Duties, monkeypatch: pytest.MonkeyPatch) -> None:
