@@ -25,6 +25,10 @@ class FullError(Exception):
     """There is no room for another request."""
 
 
+class _NoProcessError(Exception):
+    """No process gave replies: the one that was at work died, or none could be started."""
+
+
 class Graders:
     """Processes with a queue, inside one event loop (`async with`)."""
 
@@ -86,28 +90,29 @@ class Graders:
     async def _replies(self, jobs: Sequence[Job]) -> list[Reply]:
         try:
             return await self._ask(jobs)
-        except Exception:  # one batch must not end what all others wait for
+        except _NoProcessError:
             return [await self._once_more(job) for job in jobs]
 
     async def _once_more(self, job: Job) -> Reply:
         try:
             return (await self._ask([job]))[0]
-        except BrokenProcessPool:
-            return error_reply(BUSY, "the process that graded this request died; try again")
-        except Exception as error:
-            log.exception("no process could be given a request")
-            return error_reply(BUSY, f"no process could be given this request ({type(error).__name__}); try again")
+        except _NoProcessError as error:
+            log.warning("a request is sent back: %s", error)
+            return error_reply(BUSY, f"{error}; try again")
 
     async def _ask(self, jobs: Sequence[Job]) -> list[Reply]:
+        """Replies of one process. Raises _NoProcessError where it died or none could be started."""
         pool = self._pool
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, reply_all, list(jobs))
-        except Exception:  # a process died, or none could be started: no memory, too many processes
+        except Exception as error:  # whatever it is, it must not end the loop that others wait for
             if self._pool is pool:  # the first of those that were there to notice
                 self.deaths += 1
                 pool.shutdown(wait=False)
                 self._pool = self._new_pool()
-            raise
+            died = isinstance(error, BrokenProcessPool)
+            said = "the process that graded this request died" if died else f"no process started ({error!r:.200})"
+            raise _NoProcessError(said) from error
 
     def _new_pool(self) -> ProcessPoolExecutor:
         # Fresh interpreters: a fork would take along the threads and connections of a server at work.
