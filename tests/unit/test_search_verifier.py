@@ -44,6 +44,7 @@ def visit(url: str) -> Call:
 
 
 SAME: list[tuple[Call, Call]] = [
+    (search("CATS OR DOGS"), search("cats dogs")),  # nothing says that it is an operator here
     (search("capital of France"), search("What is the capital of france?")),
     (search("capital of France"), ("web_search", {"q": "France capital"})),
     (search("2020 census results of Ohio counties"), search("Ohio county 2020 census result", num_results=20)),
@@ -79,6 +80,7 @@ DIFFERENT: list[tuple[Call, Call, str]] = [
     (search("Ohio population census 1990"), search("Ohio population census 1980"), "arguments_differ"),
     (search("flights from Paris to London"), search("flights from London to Paris"), "arguments_differ"),
     (search("jaguar speed animal site:nature.com"), search("jaguar speed animal"), "arguments_differ"),
+    (search("cats OR dogs"), search("cats dogs"), "arguments_differ"),
     (search("jaguar -car"), search("jaguar car"), "arguments_differ"),
     (search("C++ jobs Berlin"), search("C# jobs Berlin"), "arguments_differ"),
     (search("phones >30 cm"), search("phones <30 cm"), "arguments_differ"),
@@ -280,6 +282,8 @@ YEAR = "In which year did Ann Lee found the Arn Mill?"
         ("Where?", "Paris, Texas", "Texas, Paris", False),
         ("Who?", "Ann Lee", "**Ann Lee**", True),
         ("Who?", "Ann Lee", "not Ann Lee", False),
+        ("Who?", "Ann Lee", "Was it Ann Lee?", False),
+        ("Which play?", "Who is afraid?", "Who is afraid", True),
         ("Compute.", "3*4*5", "345", False),
     ],
 )

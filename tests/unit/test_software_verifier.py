@@ -171,6 +171,8 @@ DIFFERENT: list[tuple[Call, Call, str]] = [
     (replace("x = 1", "x = 1  # one"), replace("x = 1", "x = 1  # eins"), "arguments_differ"),  # comments alone
     (replace("x = 1", "x = 1"), replace("x = 1", "x  =  1"), "arguments_differ"),
     (create("# a"), create("# b"), "arguments_differ"),
+    (create("#!/usr/bin/python3\nx = 1\n"), create("#!/usr/bin/python2\nx = 1\n"), "arguments_differ"),
+    (create("#!/usr/bin/python3\nx = (1)\n"), create("x = 1\n"), "arguments_differ"),
     # Commands.
     (run("pytest -v"), run("pytest -xvs"), "arguments_differ"),
     (run("grep x src/views"), run("grep x src/models"), "arguments_differ"),

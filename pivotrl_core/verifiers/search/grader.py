@@ -35,7 +35,7 @@ MAX_CALLS = 16
 """More calls than this in one action are never compared one by one."""
 MAX_ANSWERS, MAX_CHARACTERS = 8, 4_000
 """More answers of one call than this, or several that are longer together, are compared for equality only."""
-_RULES = "3"
+_RULES = "4"
 
 
 class SearchReason(StrEnum):
