@@ -2,9 +2,9 @@
 
 Python: by its tokens, each logical line with its indentation, quotes of plain strings spelt in one way; or by its
 syntax tree, where texts parse (so redundant parentheses, trailing commas and line breaks make no difference). Strings
-keep every character, docstrings too, and so does a first line `#!`. Fragments need not be whole programs. Languages with braces: by the tokens of
-their lines (`braces.py`). Others: by lines, without blank ones and without white space at their ends, and at their
-starts too where braces say what belongs together.
+keep every character, docstrings too, and so does a first line `#!`. Fragments need not be whole programs. Languages
+with braces: by the tokens of their lines (`braces.py`). Others: by lines, without blank ones and without white space
+at their ends, and at their starts too where braces say what belongs together.
 """
 
 from __future__ import annotations
