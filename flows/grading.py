@@ -16,7 +16,7 @@ from flows.request import Request
 from flows.session import load_request
 from flows.verifying import COMPAT, check_options
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.service.room import Room
+from pivotrl_core.service.queue_limits import QueueLimits
 from pivotrl_core.stages.context import Places, pulled_workspaces
 from pivotrl_core.verifiers.rows import DOMAINS
 from tasks.settings import apply_environment, find_checkout, find_state, main_checkout
@@ -47,7 +47,7 @@ class Rows:
     workspaces: Path | None = None
 
 
-def serve_verifier(address: Address, processes: int, rows: Rows, request: Request, room: Room) -> None:
+def serve_verifier(address: Address, processes: int, rows: Rows, request: Request, limits: QueueLimits) -> None:
     """Serve until ended by a signal.
 
     Args:
@@ -55,13 +55,13 @@ def serve_verifier(address: Address, processes: int, rows: Rows, request: Reques
         processes: That grade; 0: one for each processor.
         rows: How rows are judged.
         request: Which parameters the verifier is made from.
-        room: How much the service takes on.
+        limits: How much the service takes on.
 
     Raises:
         ConfigError: no such domain or compatibility, the verifier cannot be made here, or the address is not free.
     """
     from pivotrl_core.service.app import make_app
-    from pivotrl_core.service.work import Duties
+    from pivotrl_core.service.work import WorkerSettings
 
     check_options(rows.domain, rows.compat)
     root = find_checkout()
@@ -71,10 +71,10 @@ def serve_verifier(address: Address, processes: int, rows: Rows, request: Reques
     variable = config.verifier.service.token_variable if config.verifier.service else TOKEN_VARIABLE
     token = os.environ.get(variable, "")
     places = Places(main_checkout(root), state.store, pulled_workspaces(root))
-    duties = Duties(config, places, DOMAINS.get(rows.domain, ""), rows.compat == COMPAT, rows.workspaces)
+    settings = WorkerSettings(config, places, DOMAINS.get(rows.domain, ""), rows.compat == COMPAT, rows.workspaces)
     processes = processes or len(os.sched_getaffinity(0))
     with _listening(address) as sockets:
-        app = make_app(duties, processes, room, token)
+        app = make_app(settings, processes, limits, token)
         _warn(address, variable, token)
         bound = Address(address.host, sockets[0].getsockname()[1])
         print(f"verdicts at {bound.url}, {processes} processes; Ctrl-C ends it", flush=True)

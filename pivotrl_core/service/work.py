@@ -50,7 +50,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Duties:
+class WorkerSettings:
     """What all processes of a service are made from.
 
     Attributes:
@@ -69,19 +69,19 @@ class Duties:
 
 
 @dataclass(slots=True)
-class Workbench:
+class GradingWorker:
     """The verifiers of one process."""
 
-    duties: Duties
+    settings: WorkerSettings
     verifiers: Mapping[str, Verifier] = field(init=False)
     cache: VerdictCache = field(init=False)
     grounds: Grounds = field(init=False)
 
     def __post_init__(self) -> None:
-        duties = self.duties
-        self.verifiers = {str(kind): verifier_here(duties.config, duties.places, kind) for kind in VerifierKind}
-        self.cache = VerdictCache(duties.places.store / PAID_FOR)
-        self.grounds = Grounds(duties.places.workspaces)
+        settings = self.settings
+        self.verifiers = {str(kind): verifier_here(settings.config, settings.places, kind) for kind in VerifierKind}
+        self.cache = VerdictCache(settings.places.store / PAID_FOR)
+        self.grounds = Grounds(settings.places.workspaces)
 
     def reply(self, job: Job) -> Reply:
         """The reply to one request. Never raises."""
@@ -115,8 +115,8 @@ class Workbench:
         }  # fmt: skip
 
     def _row(self, _: Job, body: Json) -> Json:
-        duties = self.duties
-        verdict = verify_row(body, duties.domain, duties.compat, duties.workspaces, cache=self.cache)
+        settings = self.settings
+        verdict = verify_row(body, settings.domain, settings.compat, settings.workspaces, cache=self.cache)
         return {**body, **verdict}
 
 
@@ -138,15 +138,15 @@ def error_reply(status: int, text: str) -> Reply:
     return Reply(status, encode({"error": text[:500]}))
 
 
-_bench: Workbench | None = None
+_worker: GradingWorker | None = None
 
 
-def begin(duties: Duties) -> None:
+def start_worker(settings: WorkerSettings) -> None:
     """Make this process ready. It ends with the one that started it, however that ends."""
-    global _bench
+    global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the parent's to answer
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _bench = Workbench(duties)
+    _worker = GradingWorker(settings)
 
 
 def _end_with_parent() -> None:
@@ -158,5 +158,5 @@ def _end_with_parent() -> None:
 
 def reply_all(jobs: Sequence[Job]) -> list[Reply]:
     """Replies to a batch, in its order."""
-    assert _bench is not None
-    return [_bench.reply(job) for job in jobs]
+    assert _worker is not None
+    return [_worker.reply(job) for job in jobs]

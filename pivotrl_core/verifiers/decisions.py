@@ -5,18 +5,18 @@ from __future__ import annotations
 from enum import StrEnum
 
 from pivotrl_core.types import Json
-from pivotrl_core.verifiers.protocol import Decision
+from pivotrl_core.verifiers.protocol import GradingDecision
 from pivotrl_core.verifiers.settings import VerdictReason
 
-ACCEPTED = Decision(True, VerdictReason.ACCEPTED.value, 1.0)
+ACCEPTED = GradingDecision(True, VerdictReason.ACCEPTED.value, 1.0)
 
 
-def refused(reason: StrEnum, credit: float = 0.0) -> Decision:
+def refused(reason: StrEnum, credit: float = 0.0) -> GradingDecision:
     """A refusal with its reason, and how much of the expert's action is there."""
-    return Decision(False, reason.value, credit)
+    return GradingDecision(False, reason.value, credit)
 
 
-def refused_kind(decision: Json, expected: Json) -> Decision | None:
+def refused_kind(decision: Json, expected: Json) -> GradingDecision | None:
     """The refusal of an action of another kind than the expert's (`decision`, `expected`: components); else None."""
     if decision == expected:
         return None

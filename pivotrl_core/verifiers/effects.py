@@ -22,7 +22,7 @@ from pathlib import PurePosixPath
 
 from pivotrl_core.types import Json, canonical_json
 from pivotrl_core.verifiers import sandbox
-from pivotrl_core.verifiers.sandbox import Limits, SandboxResult, Stop
+from pivotrl_core.verifiers.sandbox import SandboxLimits, SandboxResult, Stop
 from pivotrl_core.verifiers.volatile import RunTime, without_durations, without_volatile
 from pivotrl_core.verifiers.workspace import Node, NodeKind, Tree, Workspace
 
@@ -117,7 +117,9 @@ def is_executable(script: str) -> bool:
     return "\0" not in script and len(script.encode("utf-8", "surrogatepass")) <= MAX_SCRIPT_BYTES
 
 
-def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callable[[], float] = time.time) -> Effect:
+def run_script(
+    script: str, workspace: Workspace, limits: SandboxLimits, clock: Callable[[], float] = time.time
+) -> Effect:
     """Run a script in a copy of a workspace.
 
     Raises:
@@ -153,8 +155,8 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     )
 
 
-def _with_room(limits: Limits, workspace: Workspace) -> Limits:
-    """Limits under which what the workspace itself holds can be read back, with some more beside it."""
+def _with_room(limits: SandboxLimits, workspace: Workspace) -> SandboxLimits:
+    """SandboxLimits under which what the workspace itself holds can be read back, with some more beside it."""
     nodes = workspace.tree.nodes
     size = sum(len(node.content) for node in nodes.values())
     files, read = max(limits.result_files, len(nodes) + _ROOM_FILES), max(limits.result_bytes, size + _ROOM_BYTES)
@@ -194,7 +196,7 @@ class Left:
 
 
 def tree_after(
-    script: str, workspace: Workspace, limits: Limits, clock: Callable[[], float] = time.time
+    script: str, workspace: Workspace, limits: SandboxLimits, clock: Callable[[], float] = time.time
 ) -> Left | None:
     """The tree that a script leaves, or None where it fails, is cut short, or leaves more than can be read.
 

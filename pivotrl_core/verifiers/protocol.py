@@ -26,7 +26,7 @@ class Verifier(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class GradingDecision:
     """What thresholds make of components.
 
     Attributes:
@@ -56,7 +56,7 @@ class Grader(Protocol):
         """What there is to know about `action`. Never raises on any action."""
         ...
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         """What follows from components that this version of `grade` has found. Pure."""
         ...
 

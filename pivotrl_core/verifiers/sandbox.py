@@ -30,12 +30,21 @@ from dataclasses import dataclass
 from pivotrl_core.errors import SandboxUnavailableError
 from pivotrl_core.verifiers import cgroups
 from pivotrl_core.verifiers.capture import Captured, capture
-from pivotrl_core.verifiers.sandbox_host import BOX, OUTSIDE, Host, Limits, Stop, Wiring, command_line, possible_hosts
+from pivotrl_core.verifiers.sandbox_host import (
+    BOX,
+    OUTSIDE,
+    Host,
+    SandboxLimits,
+    Stop,
+    Wiring,
+    command_line,
+    possible_hosts,
+)
 from pivotrl_core.verifiers.system_calls import filter_program
 from pivotrl_core.verifiers.watcher import forget, pipe_of_watcher
 from pivotrl_core.verifiers.workspace import Tree, Workspace, read_tree
 
-__all__ = ["Limits", "SandboxResult", "Stop", "available", "run", "run_in_workspace", "run_python"]
+__all__ = ["SandboxLimits", "SandboxResult", "Stop", "available", "run", "run_in_workspace", "run_python"]
 
 _START_SECONDS = 30.0
 _DEATH_SECONDS = 5.0
@@ -48,7 +57,7 @@ class SandboxResult:
 
     Attributes:
         exit_status: None where we killed it.
-        stdout: cut at `Limits.output_bytes`, as is `stderr`.
+        stdout: cut at `SandboxLimits.output_bytes`, as is `stderr`.
         stderr: the other stream.
         stop: why it ended.
         unenforced: limits that this machine could not set (module docstring).
@@ -72,29 +81,29 @@ class SandboxResult:
         return self.stop is Stop.TIME_LIMIT
 
 
-def run(command: Sequence[str], files: Mapping[str, str | bytes], limits: Limits | None = None) -> SandboxResult:
+def run(command: Sequence[str], files: Mapping[str, str | bytes], limits: SandboxLimits | None = None) -> SandboxResult:
     """Run `command` in a fresh sandbox whose working folder holds `files` (relative path -> content).
 
     Raises:
         SandboxUnavailableError: bubblewrap is missing, or the sandbox itself could not start.
     """
-    return _run(_require_host(), command, files, limits or Limits(), None)
+    return _run(_require_host(), command, files, limits or SandboxLimits(), None)
 
 
 def run_in_workspace(
     command: Sequence[str],
     workspace: Workspace,
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
 ) -> SandboxResult:
     """Run `command` in a fresh sandbox whose working folder is a copy of `workspace`, and read the folder back.
 
     Raises:
         SandboxUnavailableError: as `run` does.
     """
-    return _run(_require_host(), command, {}, limits or Limits(), workspace)
+    return _run(_require_host(), command, {}, limits or SandboxLimits(), workspace)
 
 
-def run_python(files: Mapping[str, str | bytes], script: str, limits: Limits | None = None) -> SandboxResult:
+def run_python(files: Mapping[str, str | bytes], script: str, limits: SandboxLimits | None = None) -> SandboxResult:
     """Run `script` (one of `files`) with the sandbox's Python: standard library only, isolated from site packages."""
     return run([_require_host().python, "-I", "-S", "-B", script], files, limits)
 
@@ -118,7 +127,9 @@ def _host() -> Host | str:
     reason = "the program bwrap was not found." if shutil.which("bwrap") is None else "/bin/bash was not found."
     for host in possible_hosts():
         try:
-            result = _run(host, [host.python, "-I", "-S", "-c", "import json, subprocess, math"], {}, Limits(), None)
+            result = _run(
+                host, [host.python, "-I", "-S", "-c", "import json, subprocess, math"], {}, SandboxLimits(), None
+            )
         except (SandboxUnavailableError, OSError) as error:
             reason = f"a probe failed ({str(error)[-300:].strip()})."
             continue
@@ -132,7 +143,7 @@ def _run(
     host: Host,
     command: Sequence[str],
     files: Mapping[str, str | bytes],
-    limits: Limits,
+    limits: SandboxLimits,
     workspace: Workspace | None,
 ) -> SandboxResult:
     with ExitStack() as stack:
@@ -171,7 +182,7 @@ class _Box:
     outside: Mapping[str, int]
     first_process: int
 
-    def read(self, limits: Limits) -> tuple[Tree, Tree]:
+    def read(self, limits: SandboxLimits) -> tuple[Tree, Tree]:
         """What the folder, and places outside of it, hold once the last process is dead: the first one dies last."""
         if not select.select([self.first_process], [], [], _DEATH_SECONDS)[0]:
             raise SandboxUnavailableError("The sandbox's processes did not end after KILL. Look at the machine.")

@@ -59,7 +59,7 @@ class Stop(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """Caps of one run.
 
     CPU time, the size of one file and the number of open files hold per process, all others for the run as a whole;
@@ -124,7 +124,7 @@ def _interpreters() -> list[tuple[str, tuple[str, ...]]]:
     return found
 
 
-def command_line(host: Host, command: Sequence[str], wiring: Wiring, limits: Limits, group: Group) -> list[str]:
+def command_line(host: Host, command: Sequence[str], wiring: Wiring, limits: SandboxLimits, group: Group) -> list[str]:
     """The whole line, from the first program on the host to the command inside."""
     entrances = [str(path) for path in group.entrances]
     line = [*_BASH, ANNOUNCE + _JOIN, "bash", str(wiring.watcher), str(len(entrances)), *entrances]
@@ -140,7 +140,7 @@ def command_line(host: Host, command: Sequence[str], wiring: Wiring, limits: Lim
     return [*line, *command]
 
 
-def _bubblewrap(host: Host, wiring: Wiring, limits: Limits) -> list[str]:
+def _bubblewrap(host: Host, wiring: Wiring, limits: SandboxLimits) -> list[str]:
     line = [host.bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
     # bubblewrap's own first process is never waited for: it would stay a zombie wherever nobody adopts orphans.
     line += ["--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000"]

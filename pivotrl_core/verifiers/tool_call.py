@@ -26,7 +26,7 @@ from pivotrl_core.verifiers.arguments import Decoded, decode_arguments
 from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
 from pivotrl_core.verifiers.expected import ExpectedCall, ExpectedCalls
 from pivotrl_core.verifiers.matching import matching_steps
-from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.protocol import GradingDecision, printable
 from pivotrl_core.verifiers.settings import CallCredit, FunctionalSettings, VerdictReason
 from pivotrl_core.verifiers.similarity import is_blank, text_similarity
 from pivotrl_core.verifiers.values import Comparison
@@ -81,7 +81,7 @@ class ToolCallGrader:
         components = {"parsed": True, "decision": "message", "expected": expected}
         return components | self._grade_message(candidate, content) if expected == "message" else components
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         if "decision" not in components:
             return refused(VerdictReason.MALFORMED)
         expected = components["expected"]
@@ -103,7 +103,7 @@ class ToolCallGrader:
             return {}
         return {"similarity": text_similarity(expected, actual)}
 
-    def _decide_message(self, components: Mapping[str, Json]) -> Decision:
+    def _decide_message(self, components: Mapping[str, Json]) -> GradingDecision:
         if "same_message" in components:
             return ACCEPTED if components["same_message"] else refused(VerdictReason.MESSAGE_DIFFERS)
         threshold = self.settings.message_threshold
@@ -133,7 +133,7 @@ class ToolCallGrader:
             components |= {"parsed": complete, "error": printable(broken)}
         return components
 
-    def _decide_calls(self, components: Mapping[str, Json]) -> Decision:
+    def _decide_calls(self, components: Mapping[str, Json]) -> GradingDecision:
         threshold = self.settings.text_threshold
         matched = max((size for score, size in components["matching"] if score >= threshold), default=0)
         wanted, count = components["calls_expected"], components["calls"]

@@ -22,7 +22,7 @@ from pivotrl_core.trajectories.protocol import TrajectoryReader
 from pivotrl_core.types import Action, Candidate, Json, Message, Role, Split, Tool, ToolCall, Trajectory
 from pivotrl_core.verifiers import registry as graders
 from pivotrl_core.verifiers.arguments import decode_arguments
-from pivotrl_core.verifiers.protocol import Decision, Grader, printable
+from pivotrl_core.verifiers.protocol import Grader, GradingDecision, printable
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import VerdictReason
 
@@ -122,13 +122,13 @@ class ShellGrader:
         same = words is not None and words == _words(candidate.expert.content)
         return {"parsed": True, "decision": "call" if action.tool_calls else "message", "equal": same}
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         if not components["parsed"]:
-            return Decision(False, VerdictReason.MALFORMED, 0.0)
+            return GradingDecision(False, VerdictReason.MALFORMED, 0.0)
         if components["decision"] == "call":
-            return Decision(False, VerdictReason.MESSAGE_EXPECTED, 0.0)
+            return GradingDecision(False, VerdictReason.MESSAGE_EXPECTED, 0.0)
         same = bool(components["equal"])
-        return Decision(same, VerdictReason.ACCEPTED if same else VerdictReason.MESSAGE_DIFFERS, float(same))
+        return GradingDecision(same, VerdictReason.ACCEPTED if same else VerdictReason.MESSAGE_DIFFERS, float(same))
 
 
 def _words(command: str) -> list[str] | None:

@@ -26,7 +26,7 @@ for _ in range(3):
     sandbox.run(["true"], {})
     sandbox.run_in_workspace(["/bin/bash", "-c", "sleep 100 & setsid sleep 100 & true"], make_workspace({}))
 check("ended")
-short = sandbox.Limits(wall_seconds=0.3, output_bytes=100)
+short = sandbox.SandboxLimits(wall_seconds=0.3, output_bytes=100)
 for command in (["sleep", "100"], ["yes"], ["/bin/bash", "-c", "kill -9 $$"]):
     sandbox.run(command, {}, short)
     sandbox.run_in_workspace(command, make_workspace({}), short)

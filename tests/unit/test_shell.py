@@ -130,7 +130,7 @@ def test_what_a_real_shell_does_otherwise_has_another_form(one: str, other: str)
     assert normal_form(one) is not None
     assert normal_form(one) != normal_form(other)
     start = make_workspace({"f": Node(NodeKind.FILE, b"a\nx\nb\n"), "src/f": Node(NodeKind.FILE, b"")})
-    assert difference(*(run_script(text, start, sandbox.Limits()) for text in (one, other))) != ""
+    assert difference(*(run_script(text, start, sandbox.SandboxLimits()) for text in (one, other))) != ""
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
@@ -144,7 +144,7 @@ def test_spellings_of_one_command_have_one_form(one: str, other: str) -> None:
 def test_spellings_of_one_command_do_the_same_in_a_real_shell(one: str, other: str) -> None:
     files = {"f": b"a\nx\nb\n", "src/f": b"foo bar\n", "x/y": b"", "a/b": b""}
     start = make_workspace({name: Node(NodeKind.FILE, content) for name, content in files.items()})
-    effects = [run_script(text, start, sandbox.Limits()) for text in (one, other)]
+    effects = [run_script(text, start, sandbox.SandboxLimits()) for text in (one, other)]
     assert difference(*effects) == ""
 
 

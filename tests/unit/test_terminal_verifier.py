@@ -178,7 +178,7 @@ def test_commands_are_compared_by_what_they_do(rows: Path, expert: str, answer: 
 
 @needs_sandbox
 def test_what_a_workspace_holds_can_be_read_back_whatever_the_limits_are(rows: Path) -> None:
-    grader = TerminalGrader(TerminalSettings(limits=sandbox.Limits(result_bytes=4, result_files=1)), rows)
+    grader = TerminalGrader(TerminalSettings(limits=sandbox.SandboxLimits(result_bytes=4, result_files=1)), rows)
     found = GradedVerifier(grader).verify(candidate("cat a.txt", "bash", "ws"), Action("head a.txt"))
     assert found.reason == "same_effect"
 
@@ -298,7 +298,7 @@ ATTACKS = {
 @needs_sandbox
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_an_attack_earns_nothing(rows: Path, attack: str) -> None:
-    limits = sandbox.Limits(wall_seconds=1.5, cpu_seconds=2, result_bytes=2**20)
+    limits = sandbox.SandboxLimits(wall_seconds=1.5, cpu_seconds=2, result_bytes=2**20)
     grader = TerminalGrader(TerminalSettings(limits=limits), rows)
     found = GradedVerifier(grader).verify(candidate("cat a.txt", "bash", "ws"), Action(ATTACKS[attack]))
     assert (found.reward, found.reason) == (0.0, "effect_differs")
@@ -324,7 +324,7 @@ def test_what_was_executed_is_not_executed_again(rows: Path, tmp_path: Path, mon
     assert len(runs) == 3
     again.grade(at, Action("tail a.txt"))
     assert runs[3:] == ["tail a.txt"]
-    other = TerminalGrader(TerminalSettings(limits=sandbox.Limits(cpu_seconds=6)), rows, again.cache)
+    other = TerminalGrader(TerminalSettings(limits=sandbox.SandboxLimits(cpu_seconds=6)), rows, again.cache)
     other.grade(at, Action("tail a.txt"))
     assert len(runs) == 7, "other limits may give other effects"
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, Role, ToolCall, content_id
 from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
-from pivotrl_core.verifiers.held import Held
+from pivotrl_core.verifiers.derived_cache import DerivedCache
 from pivotrl_core.verifiers.matching import complete_score, matching_steps
 from pivotrl_core.verifiers.offers import offered_names, schema_of
-from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.protocol import GradingDecision, printable
 from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.schema import Schema
 from pivotrl_core.verifiers.search.answers import marked_answer, same_answer
@@ -92,7 +92,7 @@ class SearchGrader:
         self._indexes = RowIndexes(folder, Path(self.settings.index) if self.settings.index else None)
         asked = {**asdict(self.settings), "index": self._indexes.digest}
         self.version = f"{_RULES}-{content_id(asked)}"
-        self._expected = Held(_read_expert)
+        self._expected = DerivedCache(_read_expert)
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         expert = candidate.expert
@@ -112,7 +112,7 @@ class SearchGrader:
             components |= {**count, **(self._grade_one if one else self._grade_several)(candidate, action)}
         return components
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         expected = components["expected"]
         if not components["parsed"]:
             return refused(VerdictReason.MALFORMED)
@@ -130,14 +130,14 @@ class SearchGrader:
         worded = components.get("operation") in (Operation.ANSWER, Operation.SEARCH) and components["target"]
         return bool(worded) and "error" not in components and "overlap" not in components
 
-    def _decide_calls(self, found: Mapping[str, Json]) -> Decision:
+    def _decide_calls(self, found: Mapping[str, Json]) -> GradingDecision:
         wanted, count = found["calls_expected"], found["calls"]
         threshold = self.settings.query_similarity
         matched = max((size for score, size in found["matching"] if score >= threshold), default=0)
         if matched == wanted == count:
             return ACCEPTED
         if found.get("overlap", 0.0) >= self.settings.result_overlap and found["target"]:
-            return Decision(True, SearchReason.SAME_RESULTS.value, 1.0)
+            return GradingDecision(True, SearchReason.SAME_RESULTS.value, 1.0)
         if wanted != count:
             return refused(VerdictReason.COUNT_DIFFERS, matched / max(wanted, count))
         if not found["name"]:

@@ -24,13 +24,13 @@ from pivotrl_core.files import code_digest
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
 from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
+from pivotrl_core.verifiers.derived_cache import DerivedCache
 from pivotrl_core.verifiers.effects import is_executable
 from pivotrl_core.verifiers.executions import RowWorkspaces, Scripts
-from pivotrl_core.verifiers.held import Held
 from pivotrl_core.verifiers.matching import matching_steps
 from pivotrl_core.verifiers.offers import offered_names, schema_of
-from pivotrl_core.verifiers.protocol import Decision, printable
-from pivotrl_core.verifiers.sandbox import Limits
+from pivotrl_core.verifiers.protocol import GradingDecision, printable
+from pivotrl_core.verifiers.sandbox import SandboxLimits
 from pivotrl_core.verifiers.settings import SoftwareSettings, VerdictReason
 from pivotrl_core.verifiers.similarity import is_blank
 from pivotrl_core.verifiers.software.comparison import SAME, Compared, Expected, compare
@@ -83,9 +83,9 @@ class SoftwareGrader:
         self._workspaces = RowWorkspaces(workspaces)
         self._cache = cache
         seconds = self.settings.test_seconds
-        limits = Limits(wall_seconds=seconds, cpu_seconds=max(1, round(seconds)))
+        limits = SandboxLimits(wall_seconds=seconds, cpu_seconds=max(1, round(seconds)))
         self._scripts = Scripts(limits, self.version, cache, vary=True)
-        self._expected = Held(_read_expert)
+        self._expected = DerivedCache(_read_expert)
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         """What there is to know about a turn.
@@ -106,7 +106,7 @@ class SoftwareGrader:
             components |= self._grade_calls(candidate, action)
         return components
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         expected = components["expected"]
         if not components["parsed"]:
             return refused(VerdictReason.MALFORMED)
@@ -150,7 +150,7 @@ class SoftwareGrader:
         broken = next((step.error for step in read if step.error), "")
         return components | ({"parsed": complete, "error": printable(broken)} if broken else {})
 
-    def _decide_calls(self, found: Mapping[str, Json]) -> Decision:
+    def _decide_calls(self, found: Mapping[str, Json]) -> GradingDecision:
         wanted, count = found["calls_expected"], found["calls"]
         if self.settings.name_only and wanted == count:
             return ACCEPTED if found["name"] else refused(VerdictReason.NAME_DIFFERS)
@@ -161,7 +161,7 @@ class SoftwareGrader:
         if matched == wanted == count:
             return ACCEPTED
         if found.get("same_effect"):
-            return Decision(True, SoftwareReason.SAME_EFFECT.value, 1.0)
+            return GradingDecision(True, SoftwareReason.SAME_EFFECT.value, 1.0)
         if wanted != count:
             return refused(VerdictReason.COUNT_DIFFERS, matched / max(wanted, count))
         if wanted > 1:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class QueueLimits:
     """How much a service takes on.
 
     Attributes:
