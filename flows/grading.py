@@ -71,7 +71,13 @@ def serve_verifier(address: Address, processes: int, rows: Rows, request: Reques
     variable = config.verifier.service.token_variable if config.verifier.service else TOKEN_VARIABLE
     token = os.environ.get(variable, "")
     places = Places(main_checkout(root), state.store, pulled_workspaces(root))
-    settings = WorkerSettings(config, places, DOMAINS.get(rows.domain, ""), rows.compat == COMPAT, rows.workspaces)
+    settings = WorkerSettings(
+        config=config,
+        places=places,
+        domain=DOMAINS.get(rows.domain, ""),
+        compat=rows.compat == COMPAT,
+        workspaces=rows.workspaces,
+    )
     processes = processes or len(os.sched_getaffinity(0))
     with _listening(address) as sockets:
         app = make_app(settings, processes, limits, token)

@@ -49,7 +49,7 @@ class Reply:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
     """What all processes of a service are made from.
 

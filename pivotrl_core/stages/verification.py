@@ -90,7 +90,12 @@ def grading_id(config: Config, places: Places) -> str:
 def functional_settings(section: VerifierConfig) -> FunctionalSettings:
     """Settings of the grader of tool-use turns."""
     comparators = {tool: {path: str(one) for path, one in paths.items()} for tool, paths in section.comparators.items()}
-    return FunctionalSettings(section.text_threshold, section.message_threshold, section.call_credit, comparators)
+    return FunctionalSettings(
+        text_threshold=section.text_threshold,
+        message_threshold=section.message_threshold,
+        call_credit=section.call_credit,
+        comparators=comparators,
+    )
 
 
 def reward_rule(section: VerifierConfig) -> RewardRule:
@@ -117,6 +122,9 @@ def make_judge(section: JudgeConfig, compute: ComputeConfig, places: Places, kep
         model = EmbeddedModel(places.checkout / Path(section.model).expanduser(), compute, sampling)
     rubrics = Rubrics(places.checkout / Path(section.templates).expanduser() if section.templates else None)
     settings = JudgeSettings(
-        section.swap, LabelRule(section.labels), section.state_characters, section.action_characters
+        swap=section.swap,
+        labels=LabelRule(section.labels),
+        state_characters=section.state_characters,
+        action_characters=section.action_characters,
     )
     return LanguageModelJudge(model, rubrics, settings, kept)

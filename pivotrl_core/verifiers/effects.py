@@ -130,7 +130,7 @@ def run_script(
     start = clock()
     command = ["/bin/bash", "--norc", "--noprofile", "-c", _RUNNER, "bash", _SEPARATOR, argument]
     result = sandbox.run_in_workspace(command, workspace, _with_room(limits, workspace))
-    run_time = RunTime(start, clock())
+    run_time = RunTime(start=start, end=clock())
     before, output, after = _split(result.stdout)
     output = _HERE.sub("", _said(output, script, workspace, run_time)).rstrip()
     tree = _whole(result)
@@ -210,7 +210,7 @@ def tree_after(
     whole = _whole(result)
     if result.stop is not Stop.EXITED or result.exit_status != 0 or result.tree is None or not whole.complete:
         return None
-    run_time = RunTime(start, clock())
+    run_time = RunTime(start=start, end=clock())
     before, after = workspace.tree.nodes, result.tree.nodes
     paths = before.keys() | after.keys()
     changed = frozenset(path for path in paths if _counts(path) and _other(before.get(path), after.get(path)))

@@ -18,7 +18,7 @@ class Rewards(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RewardRule:
     """Rewards in [0, 1]: of an accepted action, of a refused one, and of one that could not be read.
 

@@ -51,7 +51,7 @@ _DEATH_SECONDS = 5.0
 _REMEDY = "Install bubblewrap (Debian: apt-get install bubblewrap) and allow unprivileged user namespaces."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxResult:
     """What one run did.
 
@@ -160,7 +160,16 @@ def _run(
     unenforced = () if cgroups.MEMORY in group.enforced else (cgroups.MEMORY,)
     if cgroups.PROCESSES not in group.enforced and os.geteuid() == 0 and host.drop_to is None:
         unenforced = (*unenforced, cgroups.PROCESSES)
-    return SandboxResult(exit_status, captured.stdout, captured.stderr, stop, unenforced, tree, outside, seconds)
+    return SandboxResult(
+        exit_status=exit_status,
+        stdout=captured.stdout,
+        stderr=captured.stderr,
+        stop=stop,
+        unenforced=unenforced,
+        tree=tree,
+        outside=outside,
+        seconds=seconds,
+    )
 
 
 def _ending(captured: Captured, exit_status: int | None, group: cgroups.Group) -> tuple[Stop, int | None]:
@@ -216,7 +225,9 @@ class _Run:
             self._stdin, self._go = self._pipe(ours=1)
 
     def wiring(self) -> Wiring:
-        return Wiring(self._watcher, self._status_in, self._files, self._filter, self._image)
+        return Wiring(
+            watcher=self._watcher, status=self._status_in, files=self._files, filter=self._filter, image=self._image
+        )
 
     def start(self, line: Sequence[str]) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(

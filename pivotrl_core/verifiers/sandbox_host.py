@@ -58,7 +58,7 @@ class Stop(StrEnum):
     MEMORY_LIMIT = "memory limit"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxLimits:
     """Caps of one run.
 
@@ -88,7 +88,7 @@ class Host:
     python_folders: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wiring:
     """Descriptors that a run inherits: pipes of the watcher and for bwrap's status, files, a filter, an image.
 

@@ -41,7 +41,7 @@ class CallCredit(StrEnum):
     F1 = "f1"  # 2 m / (e + a)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionalSettings:
     """How tool-use turns are compared.
 
@@ -58,7 +58,7 @@ class FunctionalSettings:
     comparators: Comparators = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareSettings:
     """How turns of coding agents are compared.
 
@@ -73,7 +73,7 @@ class SoftwareSettings:
     test_seconds: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
     """How turns of browsing agents are compared.
 

@@ -60,7 +60,7 @@ class TerminalReason(StrEnum):
     WORKSPACE_UNREADABLE = "workspace_unreadable"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalSettings:
     """How terminal turns are compared.
 

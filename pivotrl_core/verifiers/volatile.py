@@ -32,7 +32,7 @@ _SECONDS = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _MAX_MINUTES = 60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunTime:
     """When a run began and ended, in seconds since 1970."""
 

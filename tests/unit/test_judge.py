@@ -62,7 +62,7 @@ def judge(
         {"kind": "server", "model": "judge", "endpoints": [server.url], "retries": 2} | settings
     )
     model = server_model(config, SamplingConfig(0.0, 64), first_wait=0.01)
-    return LanguageModelJudge(model, Rubrics(), JudgeSettings(config.swap, LabelRule(config.labels)), kept)
+    return LanguageModelJudge(model, Rubrics(), JudgeSettings(swap=config.swap, labels=LabelRule(config.labels)), kept)
 
 
 def words(body: dict[str, Any]) -> int:

@@ -45,7 +45,7 @@ CLIENTS = 64
 @pytest.fixture(scope="module")
 def worker_settings(tmp_path_factory: pytest.TempPathFactory) -> WorkerSettings:
     place = tmp_path_factory.mktemp("service")
-    return WorkerSettings(Config.model_validate({"arms": {"base": {}}}), Places(place, place))
+    return WorkerSettings(config=Config.model_validate({"arms": {"base": {}}}), places=Places(place, place))
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_the_service_s_verdicts_are_those_of_this_process(url: str, worker_setti
 def test_rows_are_judged_as_the_command_line_does(url: str, worker_settings: WorkerSettings) -> None:
     sent = row(1) | {"verifier": {"word_count_similarity_threshold": 0.3}}
     assert httpx.post(f"{url}/verify", json=sent).json() == {**sent, **verify_row(sent)}
-    compat = GradingWorker(WorkerSettings(worker_settings.config, worker_settings.places, compat=True))
+    compat = GradingWorker(replace(worker_settings, compat=True))
     reply = json.loads(compat.reply(Job("/verify", encode(sent))).body)
     assert reply == {**sent, **verify_row(sent, compat=True)}
     assert reply["category"] == "EXPECTED_TOOL_CALL"

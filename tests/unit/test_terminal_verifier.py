@@ -337,7 +337,7 @@ def test_without_a_sandbox_a_grader_that_executes_is_refused(rows: Path, monkeyp
 
 
 def test_volatile_parts_are_those_of_the_run_alone() -> None:
-    time = RunTime(1_796_149_260.0, 1_796_149_262.0)  # 2026-12-01 18:21:00 UTC
+    time = RunTime(start=1_796_149_260.0, end=1_796_149_262.0)  # 2026-12-01 18:21:00 UTC
     for text, expected in (
         ("made 2026-12-01T18:21:01.5Z", "made <now>"),
         ("-rw 1 Dec  1 18:21 a", "-rw 1 <now> a"),
@@ -351,5 +351,5 @@ def test_volatile_parts_are_those_of_the_run_alone() -> None:
     ):
         assert without_volatile(text, time) == expected
     said = "0.12s, 0m0.04s and 250.5 ms of 1.5s, 1m0.2s and 0.31 seconds"
-    kept = without_durations(said, RunTime(0.0, 1.4), lambda text: text == "0.31 seconds")
+    kept = without_durations(said, RunTime(start=0.0, end=1.4), lambda text: text == "0.31 seconds")
     assert kept == "<duration>, <duration> and <duration> of 1.5s, 1m0.2s and 0.31 seconds"

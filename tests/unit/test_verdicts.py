@@ -95,7 +95,7 @@ def test_what_cannot_be_read_may_earn_less_than_a_failure() -> None:
 )
 def test_rewards_out_of_order_are_refused(values: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="malformed <= failure < success"):
-        RewardRule(*values)
+        RewardRule(**dict(zip(("success", "failure", "malformed"), values, strict=True)))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from pivotrl_core.config.judge import ServerJudgeConfig
 from pivotrl_core.engines.openai_servers import named_endpoints
 from pivotrl_core.engines.protocol import FinishReason, Request, SamplingConfig
-from pivotrl_core.engines.servers import FIRST_WAIT, Patience, Servers
+from pivotrl_core.engines.servers import FIRST_WAIT, RetryPolicy, Servers
 from pivotrl_core.errors import ConfigError, EngineError
 from pivotrl_core.types import Json, Message, Role
 from pivotrl_core.verifiers.judge.prompts import Prompt
@@ -91,9 +91,11 @@ def server_model(settings: ServerJudgeConfig, sampling: SamplingConfig, first_wa
         ConfigError: no endpoint is named, or the key is none.
     """
     endpoints = named_endpoints(settings.endpoints, ENDPOINTS_VARIABLE, "verifier.judge")
-    patience = Patience(settings.request_seconds, settings.retries, first_wait)
+    retry_policy = RetryPolicy(seconds=settings.request_seconds, retries=settings.retries, first_wait=first_wait)
     key = os.environ.get(settings.key_variable, "")
-    servers = Servers(endpoints, patience, settings.concurrency, key, settings.key_variable, section="verifier.judge")
+    servers = Servers(
+        endpoints, retry_policy, settings.concurrency, key, settings.key_variable, section="verifier.judge"
+    )
     return ServerModel(servers, settings.model, sampling, settings.extra, settings.concurrency)
 
 
