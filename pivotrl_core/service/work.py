@@ -14,11 +14,8 @@ from dataclasses import dataclass, field
 from multiprocessing import parent_process
 from pathlib import Path
 
-from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import DataError, PivotRLError, TemporaryError
 from pivotrl_core.service.wire import VERDICT_ROUTE, digest, encode, read_question, verdict_json
-from pivotrl_core.stages.context import Places
-from pivotrl_core.stages.verification import PAID_FOR, verifier_here
 from pivotrl_core.trajectories.decoding import decode_json
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.protocol import Verifier
@@ -51,18 +48,20 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """What all processes of a service are made from.
+    """What all processes of a service are made from. It travels to them, so the function must be one of a module.
 
     Attributes:
-        config: whose verifiers answer at `/verdict`.
-        places: of this machine.
+        make_verifier: gives the verifier of a kind that answers at `/verdict`.
+        cache: file of verdicts that were paid for.
+        pulled: folder of the workspaces that candidates at `/verdict` name; None: nothing is executed in one.
         domain: of all rows at `/verify`; empty: by what each row carries.
         compat: rows get the rewards of NeMo Gym's own servers.
         workspaces: folder that the workspaces of rows lie in; None: nothing is executed in one.
     """
 
-    config: Config
-    places: Places
+    make_verifier: Callable[[VerifierKind], Verifier]
+    cache: Path
+    pulled: Path | None = None
     domain: str = ""
     compat: bool = False
     workspaces: Path | None = None
@@ -79,9 +78,9 @@ class GradingWorker:
 
     def __post_init__(self) -> None:
         settings = self.settings
-        self.verifiers = {str(kind): verifier_here(settings.config, settings.places, kind) for kind in VerifierKind}
-        self.cache = VerdictCache(settings.places.store / PAID_FOR)
-        self.grounds = Grounds(settings.places.workspaces)
+        self.verifiers = {str(kind): settings.make_verifier(kind) for kind in VerifierKind}
+        self.cache = VerdictCache(settings.cache)
+        self.grounds = Grounds(settings.pulled)
 
     def reply(self, job: Job) -> Reply:
         """The reply to one request. Never raises."""

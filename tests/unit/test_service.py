@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
+from flows import grading
 from pivotrl_core.config.service import ServiceConfig
 from pivotrl_core.config.tree import Config
 from pivotrl_core.environments.recording import iter_trajectories
@@ -38,14 +39,20 @@ from pivotrl_core.verifiers.rows import verify_row
 from tests.completions_server import CompletionsServer
 from tests.service_thread import service
 
+CONFIG = Config.model_validate({"arms": {"base": {}}})
 TOKEN = "not-for-logs"
 CLIENTS = 64
 
 
 @pytest.fixture(scope="module")
-def worker_settings(tmp_path_factory: pytest.TempPathFactory) -> WorkerSettings:
+def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     place = tmp_path_factory.mktemp("service")
-    return WorkerSettings(config=Config.model_validate({"arms": {"base": {}}}), places=Places(place, place))
+    return Places(place, place)
+
+
+@pytest.fixture(scope="module")
+def worker_settings(places: Places) -> WorkerSettings:
+    return grading.worker_settings(CONFIG, places, grading.Rows())
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +130,7 @@ def test_many_clients_each_get_the_answer_to_their_own_row(url: str) -> None:
     assert health["answered"] >= 8 * CLIENTS
 
 
-def test_the_service_s_verdicts_are_those_of_this_process(url: str, worker_settings: WorkerSettings) -> None:
+def test_the_service_s_verdicts_are_those_of_this_process(url: str, places: Places) -> None:
     turns = desk_turns(4)
     actions = [Action(turn.expert.content, turn.expert.tool_calls) for turn in turns]
     actions += [Action("Hello \ud800."), Action(error="cut off", text="{"), Action(tool_calls=(ToolCall("f", "{"),))]
@@ -132,9 +139,9 @@ def test_the_service_s_verdicts_are_those_of_this_process(url: str, worker_setti
     ]
     for kind in ("functional", "exact"):
         settings = {"arms": {"base": {}}, "verifier": {"service": url, "kind": kind}}
-        remote = configured_verifier(Config.model_validate(settings), worker_settings.places)
+        remote = configured_verifier(Config.model_validate(settings), places)
         assert isinstance(remote, ServiceVerifier)
-        here = verifier_here(worker_settings.config, worker_settings.places, kind)
+        here = verifier_here(CONFIG, places, kind)
         assert (remote.name, remote.version) == (here.name, here.version)
         with ThreadPoolExecutor(16) as pool:
             found = list(pool.map(remote.verify, *zip(*cases, strict=True)))
@@ -182,7 +189,7 @@ def test_what_is_no_question_is_refused(url: str) -> None:
     assert httpx.post(f"{url}/verdict", content=chunks).status_code == 413
 
 
-def test_a_full_service_says_when_to_come_again(narrow: str, worker_settings: WorkerSettings) -> None:
+def test_a_full_service_says_when_to_come_again(narrow: str, places: Places) -> None:
     """One place, which a request holds whose body does not end; a client of ours waits at its side."""
     let_go = threading.Event()
 
@@ -199,7 +206,7 @@ def test_a_full_service_says_when_to_come_again(narrow: str, worker_settings: Wo
             time.sleep(0.01)
         refused = known.post("/verify", json=row(4))
         assert (refused.status_code, refused.headers["retry-after"]) == (BUSY, "1")
-        here = verifier_here(worker_settings.config, worker_settings.places, "functional")
+        here = verifier_here(CONFIG, places, "functional")
         remote = ServiceVerifier(ServiceConfig(endpoints=(narrow,)), "functional", here, HERE, TOKEN)
         asked = pool.submit(remote.verify, ODD, Action())
         time.sleep(0.1)
@@ -259,29 +266,27 @@ def test_a_token_that_no_header_can_carry_is_refused_at_once(token: str, worker_
         make_app(worker_settings, 1, QueueLimits(), token)
 
 
-def test_a_token_is_asked_for_and_shown_nowhere(
-    narrow: str, worker_settings: WorkerSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_is_asked_for_and_shown_nowhere(narrow: str, places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong: list[dict[str, str]] = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}]
     replies = [httpx.post(f"{narrow}/verify", json=row(7), headers=headers) for headers in wrong]
     assert [reply.status_code for reply in replies] == [401] * 3
     settings = {"arms": {"base": {}}, "verifier": {"service": {"endpoints": [narrow]}}}
     config = Config.model_validate(settings)
     monkeypatch.setenv("PIVOTRL_SERVICE_TOKEN", TOKEN)
-    here = verifier_here(config, worker_settings.places, "functional")
-    assert configured_verifier(config, worker_settings.places).verify(ODD, Action()) == here.verify(ODD, Action())
+    here = verifier_here(config, places, "functional")
+    assert configured_verifier(config, places).verify(ODD, Action()) == here.verify(ODD, Action())
     monkeypatch.setenv("PIVOTRL_SERVICE_TOKEN", "not-the-one")
     with pytest.raises(ConfigError, match="PIVOTRL_SERVICE_TOKEN") as caught:
-        configured_verifier(config, worker_settings.places).verify(ODD, Action())
+        configured_verifier(config, places).verify(ODD, Action())
     assert "not-the-one" not in str(caught.value)
     assert TOKEN not in httpx.get(f"{narrow}/health").text
 
 
-def test_another_verifier_or_another_server_is_refused(url: str, worker_settings: WorkerSettings) -> None:
+def test_another_verifier_or_another_server_is_refused(url: str, places: Places) -> None:
     other = Config.model_validate({"arms": {"base": {}}, "verifier": {"text_threshold": 0.7, "service": url}})
     with pytest.raises(ConfigError, match="has another verifier"):
-        configured_verifier(other, worker_settings.places)
-    here = verifier_here(worker_settings.config, worker_settings.places, "functional")
+        configured_verifier(other, places)
+    here = verifier_here(CONFIG, places, "functional")
     once = {"retries": 1, "request_seconds": 5.0}
     with CompletionsServer(None) as foreign, pytest.raises(EngineError, match="no service of verdicts"):
         ServiceVerifier(ServiceConfig(endpoints=(foreign.url,), **once), "functional", here, HERE, first_wait=0.01)
@@ -291,10 +296,10 @@ def test_another_verifier_or_another_server_is_refused(url: str, worker_settings
         )
 
 
-def test_other_files_behind_a_row_are_an_error(url: str, worker_settings: WorkerSettings, tmp_path: Path) -> None:
+def test_other_files_behind_a_row_are_an_error(url: str, places: Places, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/page.txt").write_text("Words.")
-    here = verifier_here(worker_settings.config, worker_settings.places, "functional")
+    here = verifier_here(CONFIG, places, "functional")
     at = replace(ODD, metadata={**ODD.metadata, "index": "docs"})
     remote = ServiceVerifier(ServiceConfig(endpoints=(url,)), "functional", here, Grounds(tmp_path))
     assert remote.verify(ODD, Action()) == here.verify(ODD, Action())
@@ -302,8 +307,8 @@ def test_other_files_behind_a_row_are_an_error(url: str, worker_settings: Worker
         remote.verify(at, Action())  # the service has no such folder
 
 
-def test_a_lost_connection_is_asked_again_at_the_next_service(url: str, worker_settings: WorkerSettings) -> None:
-    here = verifier_here(worker_settings.config, worker_settings.places, "functional")
+def test_a_lost_connection_is_asked_again_at_the_next_service(url: str, places: Places) -> None:
+    here = verifier_here(CONFIG, places, "functional")
     remote = ServiceVerifier(ServiceConfig(endpoints=(url, url)), "functional", here, HERE, first_wait=0.01)
     remote.servers.endpoints = ("http://127.0.0.1:9", url)
     assert [remote.verify(ODD, Action()) for _ in range(4)] == [here.verify(ODD, Action())] * 4
