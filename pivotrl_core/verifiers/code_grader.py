@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from pivotrl_core.files import code_digest
+from pivotrl_core.trajectories import arguments
+from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.types import Action, Candidate, Json, Message, content_id
-from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.code_cases import varied_inputs
 from pivotrl_core.verifiers.code_execution import NO_RESULT, PROGRAM_BYTES, Called, close, run_calls, run_program
 from pivotrl_core.verifiers.code_static import is_blank, parse, resources, same_tree, wrong_types
@@ -29,10 +30,10 @@ from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.sandbox import SandboxLimits
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
-_CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
+_CODE: Final = (Path(str(arguments.__file__)), *(Path(__file__).with_name(f"{name}.py") for name in (
     "code_grader", "code_static", "code_tests", "code_cases", "code_execution", "sandbox_driver", "sandbox",
-    "sandbox_host", "system_calls", "capture", "cgroups", "row_fields", "arguments",
-))  # fmt: skip
+    "sandbox_host", "system_calls", "capture", "cgroups", "row_fields",
+)))  # fmt: skip
 """What verdicts come out of."""
 _FENCE = re.compile(r"^```(?:python3?|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _SLACK, _MAX_ROOM = 64 * 2**10, 16 * 2**20

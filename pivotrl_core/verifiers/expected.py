@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pivotrl_core.trajectories.arguments import Decoded, decode_arguments
 from pivotrl_core.types import Candidate, Tool, ToolCall
-from pivotrl_core.verifiers.arguments import Decoded, decode_arguments
 from pivotrl_core.verifiers.comparators import ANY_TOOL, Comparators, Mark, marks_of
 from pivotrl_core.verifiers.derived_cache import DerivedCache
 from pivotrl_core.verifiers.offers import schema_of

@@ -29,10 +29,6 @@ class VerdictReason(StrEnum):
     JUDGE_UNREADABLE = "judge_unreadable"
 
 
-OTHER_FORMAT = "a call in the other format than data.tool_format names"
-"""What is wrong with such an action; profile and selection count them."""
-
-
 class CallCredit(StrEnum):
     """What several calls are worth that are not all right: m matched of e expected and a actual ones."""
 

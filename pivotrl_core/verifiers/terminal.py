@@ -22,6 +22,7 @@ from rapidfuzz.distance import Indel
 
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import code_digest
+from pivotrl_core.trajectories import arguments
 from pivotrl_core.types import Action, Candidate, Json, content_id
 from pivotrl_core.verifiers.effects import is_executable
 from pivotrl_core.verifiers.executions import RowWorkspaces, Scripts
@@ -39,10 +40,10 @@ from pivotrl_core.verifiers.terminal_action import (
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import Workspace
 
-_CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
+_CODE: Final = (Path(str(arguments.__file__)), *(Path(__file__).with_name(f"{name}.py") for name in (
     "terminal", "terminal_action", "shell", "shell_options", "shell_inputs", "effects", "executions", "variations",
-    "volatile", "workspace", "sandbox", "sandbox_host", "system_calls", "capture", "cgroups", "row_fields", "arguments",
-))  # fmt: skip
+    "volatile", "workspace", "sandbox", "sandbox_host", "system_calls", "capture", "cgroups", "row_fields",
+)))  # fmt: skip
 """What verdicts and stored effects come out of."""
 
 

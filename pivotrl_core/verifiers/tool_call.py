@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Protocol
 
 from pivotrl_core.files import code_digest
+from pivotrl_core.trajectories.arguments import Decoded, decode_arguments
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
-from pivotrl_core.verifiers.arguments import Decoded, decode_arguments
 from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
 from pivotrl_core.verifiers.expected import ExpectedCall, ExpectedCalls
 from pivotrl_core.verifiers.matching import matching_steps

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pivotrl_core.trajectories.formatting import OTHER_FORMAT, format_call, format_turn, tools_listing
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.types import Message, Role, Tool, ToolCall
-from pivotrl_core.verifiers.formatting import format_call, format_turn, tools_listing
-from pivotrl_core.verifiers.parsing import parse_action
-from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
 TOOLS = (Tool("find"), Tool("cancel"))
 

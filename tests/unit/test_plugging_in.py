@@ -15,13 +15,13 @@ from pivotrl_core.environments.recording import Recorder, iter_trajectories, to_
 from pivotrl_core.files import write_jsonl
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories import registry as readers
+from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.fields import read_list, read_object, reject
 from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.trajectories.protocol import TrajectoryReader
 from pivotrl_core.types import Action, Candidate, Json, Message, Role, Split, Tool, ToolCall, Trajectory
 from pivotrl_core.verifiers import registry as graders
-from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.protocol import Grader, GradingDecision, printable
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import VerdictReason

@@ -11,9 +11,9 @@ import pytest
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories.loading import load_trajectories
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.trajectories.response_items import read_items
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
-from pivotrl_core.verifiers.parsing import parse_action
 from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import FunctionalSettings

@@ -10,11 +10,10 @@ import json
 import re
 from collections.abc import Sequence
 
+from pivotrl_core.trajectories.arguments import decode_arguments, scan_members, scan_value
+from pivotrl_core.trajectories.formatting import CLOSE_TAG, COMPACT_NAME, OPEN_TAG, OTHER_FORMAT, ToolFormat
 from pivotrl_core.trajectories.thinking import OPEN, split_thinking
 from pivotrl_core.types import Action, Tool, ToolCall
-from pivotrl_core.verifiers.arguments import decode_arguments, scan_members, scan_value
-from pivotrl_core.verifiers.formatting import CLOSE_TAG, COMPACT_NAME, OPEN_TAG, ToolFormat
-from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
 _LATE_CALL = re.compile(rf"^[ \t]*@({COMPACT_NAME.pattern})[ \t]*\{{", re.MULTILINE)
 
