@@ -109,9 +109,10 @@ def make_judge(section: JudgeConfig, compute: ComputeConfig, places: Places, kep
     Raises:
         ConfigError: a template, an endpoint or the model is not there.
     """
+    from pivotrl_core.engines.judge_models import EmbeddedModel, server_model
     from pivotrl_core.engines.protocol import SamplingConfig
     from pivotrl_core.verifiers.judge.language_model import JudgeSettings, LabelRule, LanguageModelJudge
-    from pivotrl_core.verifiers.judge.models import ChatModel, EmbeddedModel, server_model
+    from pivotrl_core.verifiers.judge.models import ChatModel
     from pivotrl_core.verifiers.judge.prompts import Rubrics
 
     sampling = SamplingConfig(section.temperature, section.max_tokens)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pivotrl_core.types import Action, Candidate, Json, Verdict
 
@@ -23,6 +23,13 @@ class Verifier(Protocol):
     def verify(self, candidate: Candidate, action: Action) -> Verdict:
         """Judge `action` against the candidate's expert action. Never raises on any action."""
         ...
+
+
+@runtime_checkable
+class ConcurrentVerifier(Verifier, Protocol):
+    """One that waits for others to work (a judge, a service): threads may ask it about `at_once` actions at a time."""
+
+    at_once: int
 
 
 @dataclass(frozen=True, slots=True)
