@@ -1,7 +1,7 @@
 """Verdicts on several actions: one after another, or as many at once as a verifier waits for others to work.
 
-A verifier that asks a judge or a service is a `ConcurrentVerifier`. Equal actions at one candidate are then judged once, where one
-after another they would be found in the cache.
+A verifier that asks a judge or a service is a `ConcurrentVerifier`. Equal actions at one candidate are then judged
+once, where one after another they would be found in the cache.
 """
 
 from __future__ import annotations
