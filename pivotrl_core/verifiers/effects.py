@@ -34,7 +34,7 @@ _RUNNER = """
 export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z PYTHONHASHSEED=0 TERM=dumb
 exec 2>&1 {_report}>&1
 _say='{ pwd; [ -d ~/.git ] && git -C ~ ls-files -s
-_seen=(/proc/[0-9]*); echo "${#_seen[@]} processes"; unset _seen; umask; echo "$-"; jobs; alias; declare -f
+_seen=(/proc/[0-9]*); echo "${#_seen[@]} processes"; unset _seen; umask; ulimit -a; echo "$-"; jobs; alias; declare -f
 declare -p; printf "%s" "$1"; } >&"$_report"'
 eval "$_say"
 trap '_status=$?; printf "%s" "$1" >&"$_report"; eval "$_say"; exit $_status' EXIT
