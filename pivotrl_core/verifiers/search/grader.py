@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, Role, ToolCall, content_id
-from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
+from pivotrl_core.verifiers.decisions import ACCEPTED, ActionKind, expected_kind, kind_of, refused, refused_kind
 from pivotrl_core.verifiers.derived_cache import DerivedCache
 from pivotrl_core.verifiers.matching import complete_score, matching_steps
 from pivotrl_core.verifiers.offers import offered_names, schema_of
@@ -28,7 +28,7 @@ from pivotrl_core.verifiers.search.queries import Query, query_similarity, read_
 from pivotrl_core.verifiers.search.steps import Operation, Step, read_step
 from pivotrl_core.verifiers.search.urls import same_page
 from pivotrl_core.verifiers.settings import SearchSettings, VerdictReason
-from pivotrl_core.verifiers.similarity import is_blank, text_similarity
+from pivotrl_core.verifiers.similarity import text_similarity
 from pivotrl_core.verifiers.values import Comparison, equal_objects
 
 MAX_CALLS = 16
@@ -96,17 +96,17 @@ class SearchGrader:
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         expert = candidate.expert
-        wanted = "call" if expert.tool_calls else "message"
+        wanted = expected_kind(candidate)
         said = split_thinking(action.content)[1]
-        decision = "call" if action.tool_calls else "none" if is_blank(said) else "message"
+        decision = kind_of(action.tool_calls, said)
         components: dict[str, Json] = {
             "parsed": not action.error, "decision": decision, "expected": wanted, "executed": False, "judged": False,
         }  # fmt: skip
         if action.error:
-            return {**components, "decision": "none", "error": printable(action.error)}
-        if decision == wanted == "message":
+            return {**components, "decision": ActionKind.NONE, "error": printable(action.error)}
+        if decision == wanted == ActionKind.MESSAGE:
             return components | _compare_answers(_accepted_answers(candidate), said, question_of(candidate))
-        if decision == wanted == "call":
+        if decision == wanted == ActionKind.CALL:
             count = {"calls": len(action.tool_calls), "calls_expected": len(expert.tool_calls)}
             one = count["calls"] == count["calls_expected"] == 1
             components |= {**count, **(self._grade_one if one else self._grade_several)(candidate, action)}
@@ -118,14 +118,14 @@ class SearchGrader:
             return refused(VerdictReason.MALFORMED)
         if other := refused_kind(components["decision"], expected):
             return other
-        if expected == "message":
+        if expected == ActionKind.MESSAGE:
             differs = refused(SearchReason.ANSWER_DIFFERS, components["similarity"])
             return ACCEPTED if components["same_answer"] else differs
         return self._decide_calls(components)
 
     def undecided(self, components: Mapping[str, Json]) -> bool:
         """Whether an answer, or a query of which no index told what it finds, is refused for its words alone."""
-        if components["decision"] == components["expected"] == "message":
+        if components["decision"] == components["expected"] == ActionKind.MESSAGE:
             return True
         worded = components.get("operation") in (Operation.ANSWER, Operation.SEARCH) and components["target"]
         return bool(worded) and "error" not in components and "overlap" not in components

@@ -23,7 +23,7 @@ from pivotrl_core.errors import DataError
 from pivotrl_core.files import code_digest
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
-from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
+from pivotrl_core.verifiers.decisions import ACCEPTED, ActionKind, expected_kind, kind_of, refused, refused_kind
 from pivotrl_core.verifiers.derived_cache import DerivedCache
 from pivotrl_core.verifiers.effects import is_executable
 from pivotrl_core.verifiers.executions import RowWorkspaces, Scripts
@@ -32,7 +32,6 @@ from pivotrl_core.verifiers.offers import offered_names, schema_of
 from pivotrl_core.verifiers.protocol import GradingDecision, printable
 from pivotrl_core.verifiers.sandbox import SandboxLimits
 from pivotrl_core.verifiers.settings import SoftwareSettings, VerdictReason
-from pivotrl_core.verifiers.similarity import is_blank
 from pivotrl_core.verifiers.software.comparison import SAME, Compared, Expected, compare
 from pivotrl_core.verifiers.software.edits import EditError, place_of
 from pivotrl_core.verifiers.software.open_file import has_own_shell, open_file, with_path
@@ -93,16 +92,13 @@ class SoftwareGrader:
         Raises:
             SandboxUnavailableError: something would have to be tried and this machine has no sandbox.
         """
-        expert = candidate.expert
-        wanted = "call" if expert.tool_calls else "message"
+        wanted = expected_kind(candidate)
         if action.error:
-            return {"parsed": False, "decision": "none", "expected": wanted, "executed": False,
+            return {"parsed": False, "decision": ActionKind.NONE, "expected": wanted, "executed": False,
                     "error": printable(action.error)}  # fmt: skip
-        decision = "call" if action.tool_calls else "message"
-        if decision == "message" and is_blank(split_thinking(action.content)[1]):
-            decision = "none"
+        decision = kind_of(action.tool_calls, split_thinking(action.content)[1])
         components: dict[str, Json] = {"parsed": True, "decision": decision, "expected": wanted, "executed": False}
-        if decision == wanted == "call":
+        if decision == wanted == ActionKind.CALL:
             components |= self._grade_calls(candidate, action)
         return components
 
@@ -112,7 +108,7 @@ class SoftwareGrader:
             return refused(VerdictReason.MALFORMED)
         if other := refused_kind(components["decision"], expected):
             return other
-        return ACCEPTED if expected == "message" else self._decide_calls(components)
+        return ACCEPTED if expected == ActionKind.MESSAGE else self._decide_calls(components)
 
     def _grade_calls(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         wanted, count = len(candidate.expert.tool_calls), len(action.tool_calls)
