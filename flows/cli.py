@@ -164,11 +164,11 @@ def serve_verifier(
     """Give verdicts over HTTP. Example: pivotrl serve-verifier --port 8901 --compat nemo-gym."""
     from flows.grading import Address, Rows, serve_verifier
     from flows.launch import make_request
-    from pivotrl_core.service.room import Room
+    from pivotrl_core.service.queue_limits import QueueLimits
 
     request = make_request(None, "", "", settings or [], False, params)
-    room = Room(requests=requests, body_bytes=body_mib << 20)
-    serve_verifier(Address(host, port), processes, Rows(domain, compat, workspaces), request, room)
+    limits = QueueLimits(requests=requests, body_bytes=body_mib << 20)
+    serve_verifier(Address(host, port), processes, Rows(domain, compat, workspaces), request, limits)
 
 
 @app.command()

@@ -21,9 +21,9 @@ from pivotrl_core.stages.engine import engine_kind, samples_elsewhere, server_en
 from pivotrl_core.stages.models import policy_digest, policy_path
 from pivotrl_core.stages.rules import check_domains, curtailment
 from pivotrl_core.stages.verification import configured_verifier, grading_id
+from pivotrl_core.trajectories.formatting import OTHER_FORMAT
 from pivotrl_core.types import Candidate, Split, Verdict, content_id
 from pivotrl_core.verifiers.row_fields import Grounds
-from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
 
 def run_profile(context: StageContext, key: str, policy_folder: str) -> None:

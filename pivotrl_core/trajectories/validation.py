@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.fields import reject
 from pivotrl_core.trajectories.turns import candidate_positions
 from pivotrl_core.types import Message, Role, ToolCall, Trajectory
-from pivotrl_core.verifiers.arguments import decode_arguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pivotrl_core.trajectories.formatting import ToolFormat
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.types import Action, Json, ToolCall
-from pivotrl_core.verifiers.formatting import ToolFormat
-from pivotrl_core.verifiers.parsing import parse_action
 
 _TEXTS = ("output_text", "text")
 

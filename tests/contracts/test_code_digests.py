@@ -64,5 +64,5 @@ def test_samples_of_a_vllm_server_are_named_after_what_it_is_started_with() -> N
 
 
 def test_the_walk_sees_what_a_verifier_takes_from_elsewhere() -> None:
-    found = missing(["pivotrl_core.verifiers.arguments"], [CORE / "verifiers"], TOLD)
-    assert found == ["trajectories/decoding.py", "types.py"]
+    found = missing(["pivotrl_core.verifiers.terminal_action"], [CORE / "verifiers"], TOLD)
+    assert found == ["trajectories/arguments.py", "trajectories/decoding.py", "types.py"]

@@ -31,8 +31,8 @@ from pivotrl_core.stages.profile import make_profiler, run_profile, training_can
 from pivotrl_core.stages.select import run_select
 from pivotrl_core.stages.train import run_train
 from pivotrl_core.stages.warmup import run_warmup
+from pivotrl_core.trajectories.formatting import format_turn
 from pivotrl_core.types import Message, Role, ToolCall
-from pivotrl_core.verifiers.formatting import format_turn
 from tasks.report.definitions import SECTIONS
 from tasks.sources import model_identity
 from tests.tiny_models import tiny_model, tiny_tokenizer

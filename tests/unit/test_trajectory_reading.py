@@ -16,12 +16,12 @@ from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.trajectories.drops import Drop, DropReason, DropReport
 from pivotrl_core.trajectories.inspection import inspect_files
 from pivotrl_core.trajectories.loading import iterate_trajectories, load_trajectories, trajectory_files
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.trajectories.splits import split_of
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.trajectories.turns import candidate_positions
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Role, Split, ToolCall, Trajectory
-from pivotrl_core.verifiers.parsing import parse_action
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder of real files is absent")

@@ -15,6 +15,8 @@ from pivotrl_core.types import Json, Message, Tool, ToolCall
 
 OPEN_TAG = "<tool_call>"
 CLOSE_TAG = "</tool_call>"
+OTHER_FORMAT = "a call in the other format than data.tool_format names"
+"""What is wrong with such an action; profile and selection count them."""
 COMPACT_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 
 
