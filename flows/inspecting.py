@@ -17,10 +17,11 @@ from flows.request import Request
 from flows.session import load_request
 from pivotrl_core.config.inputs import DataConfig
 from pivotrl_core.config.tree import Config
-from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
+from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import read_json
 from pivotrl_core.pivots.candidates import iterate_candidates
+from pivotrl_core.stages.models import configured_renderer, source_model
 from pivotrl_core.trajectories.inspection import QUANTILES, inspect_files
 from pivotrl_core.trajectories.places import files_below, pattern_base
 from pivotrl_core.trajectories.validation import Limits
@@ -127,7 +128,6 @@ def _renderer(root: Path, config: Config) -> ChatRenderer:
 
     from pivotrl_core.engines.hub import TOKENIZER_FILES
     from pivotrl_core.stages.context import StageContext
-    from pivotrl_core.stages.models import source_model
 
     state = find_state(root)
     context = StageContext(config, root, state.scratch, state.store, state.models, root)

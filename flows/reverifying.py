@@ -124,8 +124,8 @@ def _parser(root: Path, checkout: Path, config: Config) -> Parse:
 
     @cache
     def renderer() -> Any:
-        from pivotrl_core.engines.chat import configured_renderer
         from pivotrl_core.engines.model import follow_path, load_tokenizer
+        from pivotrl_core.stages.models import configured_renderer
 
         base = follow_path(root / BASE, checkout)
         return configured_renderer(load_tokenizer(base, base), config.data)

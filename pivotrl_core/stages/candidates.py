@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pivotrl_core.engines.chat import configured_renderer
 from pivotrl_core.engines.hub import TOKENIZER_FILES
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import CandidateDrop, CandidateTally, sift_candidates
 from pivotrl_core.pivots.profile_record import write_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, timed, write_report
-from pivotrl_core.stages.models import check_lengths, check_template, source_model
+from pivotrl_core.stages.models import check_lengths, check_template, configured_renderer, source_model
 from pivotrl_core.stages.reading import check_pulled, iterate_pulled
 from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
 from pivotrl_core.trajectories.drops import DropReport

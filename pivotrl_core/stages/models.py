@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from pivotrl_core.config.inputs import BundledModel, EmbeddedSource, FolderModel, HubModel
+from pivotrl_core.config.inputs import BundledModel, DataConfig, EmbeddedSource, FolderModel, HubModel
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.hub import MODEL_FILES, HubRepository, is_commit
@@ -74,6 +75,11 @@ def check_lengths(context: StageContext, folder: Path) -> None:
             f"data.max_state_tokens + data.max_action_tokens is {data.max_state_tokens + data.max_action_tokens}, and "
             f"the model's context has {room} tokens; lower one of them"
         )
+
+
+def configured_renderer(tokenizer: Any, data: DataConfig) -> ChatRenderer:
+    """The renderer that `data` in the configuration asks for."""
+    return ChatRenderer(tokenizer, data.tool_format, data.chat_template_kwargs)
 
 
 def check_template(config: Config, renderer: ChatRenderer) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pivotrl_core.config.arms import OptimiserConfig
 from pivotrl_core.config.inputs import BundledModel
-from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
+from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import POINTER, compute_dtype, prepare_torch
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import read_json, write_json
@@ -19,7 +19,7 @@ from pivotrl_core.grpo.prefix_tree import TargetSequence
 from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, timed, write_report
-from pivotrl_core.stages.models import check_lengths, source_model
+from pivotrl_core.stages.models import check_lengths, configured_renderer, source_model
 from pivotrl_core.stages.reading import check_pulled, iterate_pulled
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
