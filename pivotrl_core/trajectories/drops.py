@@ -25,7 +25,10 @@ class DropReason(StrEnum):
     WRONG_TYPE = "wrong_type"
     UNKNOWN_ROLE = "unknown_role"
     UNSUPPORTED_CONTENT = "unsupported_content"
+    CALLS_IN_PARTS = "calls_in_parts"
+    MISSING_CONTEXT = "missing_context"
     INVALID_TOOL = "invalid_tool"
+    BUILT_IN_TOOL = "built_in_tool"
     UNNAMED_TOOL_CALL = "unnamed_tool_call"
     UNKNOWN_TOOL = "unknown_tool"
     ARGUMENTS_NOT_JSON = "arguments_not_json"
@@ -41,14 +44,19 @@ class DropReason(StrEnum):
 REMEDIES: Mapping[DropReason, str] = {
     DropReason.BROKEN_JSON: "write one complete JSON value a line, without NaN or infinity",
     DropReason.NOT_UTF8: "save the file as UTF-8",
-    DropReason.OVERSIZED_LINE: "split the row, or raise the limit on the length of a line",
+    DropReason.OVERSIZED_LINE: "split the row: no setting raises the limit",
     DropReason.TOO_DEEP: "flatten the value: rows are read to a bounded depth",
     DropReason.LONE_SURROGATE: "replace the half of a surrogate pair: it is no character and cannot be stored",
-    DropReason.UNKNOWN_FORMAT: "bring the row into one of the formats that `trajectories/registry.py` lists",
+    DropReason.UNKNOWN_FORMAT: "bring the row into one of the formats that docs/formats.md lists",
     DropReason.MISSING_FIELD: "add the field",
     DropReason.WRONG_TYPE: "give the field the type that its format asks for",
     DropReason.UNKNOWN_ROLE: "use one of system, developer, user, assistant, tool, function",
     DropReason.UNSUPPORTED_CONTENT: "keep the text parts only: images, audio and files are not read",
+    DropReason.CALLS_IN_PARTS: (
+        "write calls as OpenAI's tool_calls and results as messages of role tool: Anthropic's blocks are not read"
+    ),
+    DropReason.MISSING_CONTEXT: "bring the whole conversation in one row: what came before is not in this one",
+    DropReason.BUILT_IN_TOOL: "leave the row out, or the tool where nothing calls it: the provider runs it",
     DropReason.INVALID_TOOL: "give each tool a unique name and a JSON schema of type object",
     DropReason.UNNAMED_TOOL_CALL: "name the tool that is called",
     DropReason.UNKNOWN_TOOL: "add the tool to the row's tools, or remove the call",
