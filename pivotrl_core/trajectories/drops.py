@@ -42,7 +42,7 @@ class DropReason(StrEnum):
 
 
 REMEDIES: Mapping[DropReason, str] = {
-    DropReason.BROKEN_JSON: "write one complete JSON value a line, without NaN or infinity",
+    DropReason.BROKEN_JSON: "mend the JSON there: one complete value a line or a document, without NaN or infinity",
     DropReason.NOT_UTF8: "save the file as UTF-8",
     DropReason.OVERSIZED_LINE: "split the row: no setting raises the limit",
     DropReason.TOO_DEEP: "flatten the value: rows are read to a bounded depth",
@@ -66,7 +66,7 @@ REMEDIES: Mapping[DropReason, str] = {
     DropReason.NO_ASSISTANT_TURN: "leave the row out: there is no turn to learn from",
     DropReason.ORPHAN_TOOL_RESULT: "put the call that this result answers before it, with the same id",
     DropReason.DUPLICATE_ID: "give each row of a file an id of its own",
-    DropReason.DUPLICATE_CONTENT: "nothing to do: the first of the equal rows was kept",
+    DropReason.DUPLICATE_CONTENT: "nothing to do: a row with the same turns was kept",
     DropReason.TOO_LONG: "raise data.max_state_tokens or data.max_action_tokens, or leave the row out",
 }
 

@@ -213,7 +213,8 @@ def test_an_expert_call_that_no_sample_could_match_is_a_drop(file: Path, argumen
 def test_a_rows_own_keys_mean_nothing_to_the_reader(file: Path) -> None:
     talk = [USER, ANSWER, USER, {"role": "assistant", "content": "Bye."}]
     own = {"row_id": 1, "turn_index": 7, "only_last_turn": True, "nemo_row": {}}
-    rows = [chat(*talk, **own), chat(*talk[:2], **own), chat(*talk[2:], row_id=[1])]
+    other = chat(USER, {"role": "assistant", "content": "Hm."}, **own)
+    rows = [chat(*talk, **own), other, chat(*talk[2:], row_id=[1])]
     kept, _ = read(file, *rows)
     assert [len(candidate_positions(one)) for one in kept] == [2, 1, 1]
     assert [one.turn_index for one in iterate_candidates(kept[0], Split.TRAIN)] == [0, 1]
