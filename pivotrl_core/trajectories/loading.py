@@ -7,7 +7,7 @@ Files with rows that have no tools are read twice, since tools are inferred from
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,14 +18,11 @@ from pivotrl_core.trajectories.marks import ONLY_LAST_TURN, TOOLS_INFERRED
 from pivotrl_core.trajectories.places import files_below
 from pivotrl_core.trajectories.protocol import DocumentReader, TrajectoryReader
 from pivotrl_core.trajectories.registry import READERS, as_row, detect_reader
-from pivotrl_core.trajectories.rows import Row, read_rows, suffixes
+from pivotrl_core.trajectories.rows import Row, is_trajectory_name, read_rows
 from pivotrl_core.trajectories.tool_inference import CalledTools, infer_tools
 from pivotrl_core.trajectories.turns import candidate_positions
 from pivotrl_core.trajectories.validation import Limits, validate
 from pivotrl_core.types import Json, Tool, Trajectory
-
-SUFFIXES = suffixes()
-"""How names of trajectory files end; a pull takes the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +34,10 @@ class Loaded:
 
 
 def trajectory_files(path: Path) -> list[Path]:
-    """The file itself, or every file below a folder whose name ends as `SUFFIXES` say, in the order of their names."""
+    """The file itself, or every file below a folder that bears such a name, in the order of their names."""
     if path.is_file():
         return [path]
-    return [file for file in files_below(path) if file.name.endswith(SUFFIXES)]
+    return [file for file in files_below(path) if is_trajectory_name(file.name)]
 
 
 def load_trajectories(paths: Iterable[Path], limits: Limits | None = None, max_drop_share: float = 1.0) -> Loaded:
@@ -62,11 +59,20 @@ def load_trajectories(paths: Iterable[Path], limits: Limits | None = None, max_d
 
 
 def iterate_trajectories(
-    paths: Iterable[Path], report: DropReport, limits: Limits | None = None
+    paths: Iterable[Path],
+    report: DropReport,
+    limits: Limits | None = None,
+    name_of: Callable[[Path], str] = Path.as_posix,
 ) -> Iterator[Trajectory]:
     """Trajectories one by one; `report` is filled on the way and adds up once the iterator has ended.
 
     A row counts for each trajectory in it: a result file of ten simulations is ten rows.
+
+    Args:
+        paths: files in a fixed order: of equal rows the first is kept.
+        report: receives counts and drops.
+        limits: bounds on one row.
+        name_of: how drops name a file.
     """
     files, bounds, seen = list(paths), limits or Limits(), _Seen()
     tools: _Inferred | None = None
@@ -76,9 +82,9 @@ def iterate_trajectories(
         for place, read in results:
             report.read += 1
             if isinstance(read, Trajectory):
-                result = _checked(_with_tools(read, reader, tools or {}), place, path, bounds, seen)
+                result = _checked(_with_tools(read, reader, tools or {}), place, name_of(path), bounds, seen)
             else:
-                result = read
+                result = replace(read, file=name_of(path))
             if isinstance(result, Drop):
                 report.drops.append(result)
             else:
@@ -188,8 +194,8 @@ def _marked(trajectory: Trajectory, tools: tuple[Tool, ...]) -> Trajectory:
     return replace(trajectory, tools=tools, metadata={**trajectory.metadata, TOOLS_INFERRED: True})
 
 
-def _checked(trajectory: Trajectory, place: str, path: Path, limits: Limits, seen: _Seen) -> Trajectory | Drop:
-    file, line = path.as_posix(), int(trajectory.source.rpartition(":")[2])
+def _checked(trajectory: Trajectory, place: str, file: str, limits: Limits, seen: _Seen) -> Trajectory | Drop:
+    line = int(trajectory.source.rpartition(":")[2])
     seen.open(file)
     try:
         validate(trajectory, limits)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from flows.cli import app
 from flows.inspecting import inspect_text
 from pivotrl_core.environments.recording import to_openai_row
-from pivotrl_core.errors import DataError
+from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.files import write_json, write_jsonl
 from tests.toy_training import toy_trajectories
 
@@ -94,6 +94,20 @@ def test_lengths_are_those_of_the_model_and_parameters_that_are_named(file: Path
     model = ("--model", str(tiny_qwen3))
     assert longest() == longest(*model)  # the tiny models share a tokenizer
     assert longest("--params", str(other), *model) != longest()
+
+
+def test_a_folder_that_is_no_model_and_a_name_that_no_run_reads_are_told(file: Path) -> None:
+    empty = file.parent / "empty"
+    empty.mkdir()
+    for what, missing in (("is no model folder", {}), ("no tokenizer", {"config.json": "{}"})):
+        for name, text in missing.items():
+            (empty / name).write_text(text)
+        answer = CliRunner().invoke(app, ["inspect", str(file), "--model", str(empty)])
+        assert isinstance(answer.exception, ConfigError)
+        assert what in str(answer.exception)
+    other = file.rename(file.parent / "my.txt")
+    with pytest.raises(DataError, match="such a name"):
+        inspect_text([other], as_json=False)
 
 
 def test_several_files_folders_and_patterns_are_inspected_as_one_and_each_file_once(file: Path) -> None:
