@@ -26,6 +26,7 @@ from pivotrl_core.trajectories.places import files_below, pattern_base
 from pivotrl_core.trajectories.rows import is_trajectory_name
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Split, Trajectory
+from pivotrl_core.verifiers.formatting import ToolFormat
 from tasks.pull.manifest import PullSplit
 from tasks.pull.origin import is_data_key, split_of
 from tasks.settings import find_checkout, find_state
@@ -87,7 +88,7 @@ def inspect_text(places: Sequence[Path], as_json: bool, tokens: bool = True, req
     train, warmup = _files(places)
     root = find_checkout()
     config = load_request(root, request)[1]
-    limits = Limits(max_argument_bytes=config.data.max_argument_bytes)
+    limits = Limits(max_argument_bytes=config.data.max_argument_bytes, tool_format=ToolFormat(config.data.tool_format))
     lengths = CandidateLengths(_renderer(root, config)) if tokens else None
     value = {**inspect_files(train, lengths, limits).to_json(), **(lengths.to_json(config.data) if lengths else {})}
     if pools := _pools(root):

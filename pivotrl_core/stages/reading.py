@@ -15,6 +15,7 @@ from pivotrl_core.trajectories.drops import DropReport
 from pivotrl_core.trajectories.loading import iterate_trajectories
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Trajectory
+from pivotrl_core.verifiers.formatting import ToolFormat
 
 MANIFEST = "manifest.json"
 WARMUP = "warmup/"
@@ -47,7 +48,8 @@ def check_pulled(context: StageContext, folder: Path, files: Sequence[Path], tab
 
 def iterate_pulled(context: StageContext, files: Sequence[Path], report: DropReport) -> Iterator[Trajectory]:
     """The trajectories of pulled files one by one, within the limits of `data`; `report` is filled on the way."""
-    limits = Limits(max_argument_bytes=context.config.data.max_argument_bytes)
+    data = context.config.data
+    limits = Limits(max_argument_bytes=data.max_argument_bytes, tool_format=ToolFormat(data.tool_format))
     return iterate_trajectories(files, report, limits, source_names(context))
 
 

@@ -31,6 +31,7 @@ class DropReason(StrEnum):
     BUILT_IN_TOOL = "built_in_tool"
     UNNAMED_TOOL_CALL = "unnamed_tool_call"
     UNKNOWN_TOOL = "unknown_tool"
+    UNWRITABLE_NAME = "unwritable_name"
     ARGUMENTS_NOT_JSON = "arguments_not_json"
     OVERSIZED_ARGUMENT = "oversized_argument"
     EMPTY_ASSISTANT_TURN = "empty_assistant_turn"
@@ -60,6 +61,7 @@ REMEDIES: Mapping[DropReason, str] = {
     DropReason.INVALID_TOOL: "give each tool a unique name and a JSON schema of type object",
     DropReason.UNNAMED_TOOL_CALL: "name the tool that is called",
     DropReason.UNKNOWN_TOOL: "add the tool to the row's tools, or remove the call",
+    DropReason.UNWRITABLE_NAME: "set data.tool_format to hermes, which writes any name, or give the tool a plain name",
     DropReason.ARGUMENTS_NOT_JSON: "write the arguments as a JSON object, or as the text of one",
     DropReason.OVERSIZED_ARGUMENT: "shorten the argument, or raise data.max_argument_bytes",
     DropReason.EMPTY_ASSISTANT_TURN: "remove the turn, or restore its text or its tool calls",

@@ -71,7 +71,7 @@ def read_rows(path: Path, limits: Limits, is_row: Callable[[Json], bool] = lambd
             for index, item in enumerate(values, start=1):
                 yield _bounded(path, Row(index, item), limits, may_hold_surrogates=True)
             return
-    with _opened(path) as file:
+    with open_unpacked(path) as file:
         for number, line in enumerate(_lines(file, limits.max_line_bytes), start=1):
             if line is None:
                 yield Drop(
@@ -110,8 +110,12 @@ def _broken(path: Path, error: ValueError | RecursionError) -> Drop:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked where it is packed."""
+def open_unpacked(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked where it is packed.
+
+    Raises:
+        DataError: while it is read: a packed file that is broken or cut short.
+    """
     with path.open("rb") as file:
         suffix = path.suffix.lower()
         if suffix not in PACKED:
@@ -139,7 +143,7 @@ def _whole(path: Path, limit: int) -> bytes | None:
     Raises:
         DataError: that, and what it begins with is a list.
     """
-    with _opened(path) as file:
+    with open_unpacked(path) as file:
         if path.suffix.lower() not in PACKED:
             return file.read()
         data = file.read(limit + 1)

@@ -96,6 +96,18 @@ def test_lengths_are_those_of_the_model_and_parameters_that_are_named(file: Path
     assert longest("--params", str(other), *model) != longest()
 
 
+def test_a_tool_name_that_the_format_cannot_carry_drops_its_row_and_hermes_takes_it(file: Path) -> None:
+    row = {**to_openai_row(toy_trajectories(1)[0]), "id": "spaced", "tools": []}
+    call = {"id": "c", "function": {"name": "find it", "arguments": "{}"}}
+    row["messages"] = [row["messages"][0], {"role": "assistant", "content": None, "tool_calls": [call]}]
+    write_jsonl(file, [*(to_openai_row(one) for one in toy_trajectories(4)), row])
+    inspected = _inspected(file)
+    assert (inspected["kept"], inspected["by_reason"]) == (4, {"unwritable_name": 1})
+    assert "hermes" in inspected["drops"][0]["remedy"]
+    _limits(file.parent, "tool_format: hermes")
+    assert _inspected(file)["kept"] == 5
+
+
 def test_a_folder_that_is_no_model_and_a_name_that_no_run_reads_are_told(file: Path) -> None:
     empty = file.parent / "empty"
     empty.mkdir()
