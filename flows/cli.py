@@ -127,8 +127,8 @@ def compare(a: str, b: str) -> None:
 
 
 @app.command()
-def export(pool: Path, out: Path, as_json: AsJson = False) -> None:
-    """Write a pool as NeMo Gym pivot rows. Example: pivotrl export data/pools/pivotrl pivots.jsonl."""
+def export(pool: str, out: Path, as_json: AsJson = False) -> None:
+    """Write a pool, or RUN:ARM, as NeMo Gym pivot rows. Example: pivotrl export data/pools/pivotrl pivots.jsonl."""
     from flows.exporting import export_text
 
     _print(export_text(pool, out, as_json))

@@ -28,7 +28,7 @@ _HOLDS_KEYS = re.compile(
     | \.(pem|key|p12|pfx|jks|kdbx)$""",
     re.IGNORECASE | re.VERBOSE,
 )
-_HOLDS_DATA = re.compile(r"\.(jsonl|traj|parquet|csv)(\.gz|\.zst)?$|\.json\.(gz|zst)$", re.IGNORECASE)
+_HOLDS_DATA = re.compile(r"\.(jsonl|ndjson|traj|parquet|csv)(\.gz|\.zst)?$|\.json\.(gz|zst)$", re.IGNORECASE)
 """A pull records data by hash; records are pushed and shown, and trajectories may be private."""
 _AUTHOR = {"GIT_AUTHOR_NAME": "pivotrl", "GIT_AUTHOR_EMAIL": "pivotrl@localhost",
            "GIT_COMMITTER_NAME": "pivotrl", "GIT_COMMITTER_EMAIL": "pivotrl@localhost"}  # fmt: skip

@@ -67,8 +67,8 @@ class HubSource(Section):
     repo: str
     revision: str
     patterns: tuple[str, ...] = (
-        "*.jsonl", "*.json", "*.traj", "*.jsonl.gz", "*.json.gz", "*.traj.gz", "*.jsonl.zst", "*.json.zst",
-        "*.traj.zst", "workspaces/*",
+        "*.jsonl", "*.ndjson", "*.json", "*.traj", "*.jsonl.gz", "*.ndjson.gz", "*.json.gz", "*.traj.gz",
+        "*.jsonl.zst", "*.ndjson.zst", "*.json.zst", "*.traj.zst", "workspaces/*",
     )  # fmt: skip
 
 

@@ -27,7 +27,9 @@ def run_candidates(context: StageContext) -> None:
         files = trajectory_files(folder)
         unread = sorted(set(folder.rglob("*.*")) - set(files)) if folder.is_dir() else []
         if unread:
-            raise DataError(f"{unread[0].name}: no reader takes such a file; convert it to .jsonl, .json or .traj")
+            raise DataError(
+                f"{unread[0].name}: no reader takes such a file; convert it to .jsonl, .ndjson, .json or .traj"
+            )
         if not files:
             raise DataError(f"{PULLED}/train holds no trajectory file; check 'source' in params.yaml and pull again")
         out = context.path(CANDIDATES)

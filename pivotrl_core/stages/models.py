@@ -27,7 +27,7 @@ def source_model(context: StageContext, files: Sequence[str] = MODEL_FILES) -> P
         files: patterns of those that must be there; of a hub model no others are downloaded.
 
     Raises:
-        ConfigError: the hub has no such model.
+        ConfigError: the folder is no model folder, or the hub has no such model.
         TemporaryError: the hub cannot be reached.
     """
     model = context.config.model
@@ -36,8 +36,17 @@ def source_model(context: StageContext, files: Sequence[str] = MODEL_FILES) -> P
 
         return bundled_model(context.models)
     if isinstance(model, FolderModel):
-        return context.checkout / Path(model.path).expanduser()
+        return checked_model_folder(context.checkout / Path(model.path).expanduser())
     return HubRepository("model", model.repo, _pulled_revision(context, model)).download(files)
+
+
+def checked_model_folder(folder: Path) -> Path:
+    """The folder, which is one of a Hugging Face model. Raises ConfigError where it is not."""
+    if not (folder / "config.json").is_file():
+        raise ConfigError(
+            f"model.path: {folder} is no model folder (config.json is missing); give a Hugging Face folder"
+        )
+    return folder
 
 
 def policy_path(context: StageContext, folder: str | Path) -> Path:

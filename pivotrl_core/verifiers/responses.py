@@ -73,6 +73,8 @@ def _chat_calls(message: Mapping[str, Json]) -> list[ToolCall]:
     found = message.get("tool_calls") or []
     if not isinstance(found, list):
         raise ValueError("response: tool_calls is no list")
+    if not found and message.get("function_call"):  # the older form
+        return [_read_call(message["function_call"])]
     return [_read_call(call.get("function", call) if isinstance(call, Mapping) else {}) for call in found]
 
 

@@ -76,11 +76,11 @@ def test_the_committed_graph_is_that_of_the_committed_parameters() -> None:
     [
         (tree(profle={}), "profle", "profile"),
         (tree(profile={"sampels": 4}), "profile.sampels", "samples"),
-        (tree(source={"kind": "s3", "bukket": "x"}), "bukket", "bucket"),
-        (tree(model={"kind": "hub", "repo": "a/b", "revison": "c"}), "revison", "revision"),
-        (with_train(group_sise=8), "group_sise", "group_size"),
+        (tree(source={"kind": "s3", "bukket": "x"}), "'source.bukket", "bucket"),
+        (tree(model={"kind": "hub", "repo": "a/b", "revison": "c"}), "'model.revison", "revision"),
+        (with_train(group_sise=8), ".train.group_sise", "group_size"),
         (with_train(optimiser={"learning_rat": 0.1}), "learning_rat", "learning_rate"),
-        (with_train(parameters={"kind": "lora", "rnak": 8}), "rnak", "rank"),
+        (with_train(parameters={"kind": "lora", "rnak": 8}), ".train.parameters.rnak", "rank"),
         (with_train(kl={"wieght": 0.1}), "wieght", "weight"),
         (with_select(rule="pivots", lamda_diff=0.4), "lamda_diff", "lambda_diff"),
         (with_select(rule="bootstrap", lambda_by_domain={}), "lambda_by_domain", "lambda_diff"),  # of another
@@ -105,6 +105,10 @@ def test_benchmarks_are_known_before_anything_runs() -> None:
     message = refused(tree(evaluate={"benchmarks": ["aime", "scicode", "mmlu"]}))
     assert "'evaluate.benchmarks': no benchmark is called aime, mmlu; known: ifbench" in message
     assert [f"{name}-embedded" for name in BENCHMARKS] == list(REGISTERED)
+
+
+def test_a_section_without_its_kind_is_told_so() -> None:
+    assert "'source': 'kind' is missing" in refused(tree(source={"path": "x"}))
 
 
 def test_a_key_that_is_like_no_other_gets_no_hint_and_all_faults_are_told_at_once() -> None:
@@ -284,15 +288,15 @@ def test_the_engine_is_the_model_in_the_process_unless_another_is_asked_for() ->
     ("engine", "words"),
     [
         ({"kind": "sglang"}, "'engine'.*'transformers', 'vllm', 'openai'"),
-        ({"kind": "vllm", "concurrence": 3}, "'engine.vllm.concurrence'; did you mean 'concurrency'"),
-        ({"kind": "vllm", "stages": []}, "engine.vllm.stages"),
-        (OPENAI | {"model": ""}, "engine.openai.model"),
+        ({"kind": "vllm", "concurrence": 3}, "'engine.concurrence'; did you mean 'concurrency'"),
+        ({"kind": "vllm", "stages": []}, "'engine.stages'"),
+        (OPENAI | {"model": ""}, "'engine.model'"),
         (OPENAI | {"endpoints": ["127.0.0.1:8000"]}, "give one such as http://127.0.0.1:8000/v1"),
         (OPENAI | {"endpoints": ["http://localhost:port/v1"]}, "no address of a server"),
         (OPENAI | {"endpoints": ["http://a b/v1"]}, "no address of a server"),
         (OPENAI | {"endpoints": ["http://[bad/v1"]}, "no address of a server"),
         (OPENAI | {"stages": ["train"]}, "leave train out, or take kind: vllm"),
-        (OPENAI | {"key_variable": "sk-123 456"}, "engine.openai.key_variable"),
+        (OPENAI | {"key_variable": "sk-123 456"}, "'engine.key_variable'"),
     ],
 )
 def test_a_wrong_engine_is_named_with_its_key_and_a_remedy(engine: dict[str, Any], words: str) -> None:
