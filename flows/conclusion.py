@@ -15,7 +15,7 @@ from pivotrl_core.files import read_json, write_json
 from tasks.dvc_lock import LOCK_NAME, read_lock, results_digest
 from tasks.graph import Outcome, default_remote, push
 from tasks.last_good import starts_in
-from tasks.provenance import Provenance, collect_provenance, record_run
+from tasks.provenance import Provenance, changed_since, collect_provenance, record_run
 from tasks.repository import RUN_REFS, Repository
 from tasks.scratch import prune_scratch
 from tasks.settings import State
@@ -66,7 +66,8 @@ def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outc
     table = _table(session.root)
     provenance = collect_provenance(session.root, session.config, session.run_id, session.snapshot)
     report = _write_report(session, provenance)
-    commit = record_run(session.root, provenance, session.snapshot, {name: str(one) for name, one in outcomes.items()})
+    stages = {name: str(one) for name, one in outcomes.items()}
+    commit = record_run(session.root, provenance, session.snapshot, stages, _changed_files(session))
     recording.begin()
     recording.finish("FINISHED", table, session.folder, commit)
     _publish(session, table)
@@ -76,6 +77,15 @@ def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outc
                       commit, report, table)  # fmt: skip
     write_json(_recorded_file(session.state, digest), summary.to_json())
     return summary
+
+
+def _changed_files(session: Session) -> list[str]:
+    """What somebody changed in the checkout while the run worked in it. A worktree is nobody else's."""
+    changed = changed_since(session.root, session.snapshot) if session.root == session.checkout else []
+    if changed:
+        say(f"changed while the run worked on them, and recorded as so changed: {', '.join(changed)}; stages may have "
+            "used either state, so run again to be sure of the result")  # fmt: skip
+    return changed
 
 
 def _recorded_file(state: State, digest: str) -> Path:

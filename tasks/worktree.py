@@ -72,15 +72,20 @@ def _create(checkout: Path, root: Path, snapshot: Snapshot) -> None:
 
 
 def _configure_dvc(checkout: Path, root: Path, cache: Path) -> None:
-    """Local settings: the cache, links instead of copies, and the checkout's own local settings and folder remotes."""
+    """Local settings: the cache, links instead of copies, and all of the checkout's own, folder remotes made absolute.
+
+    Those of `.dvc/config` too: a change of it that brings keys is not in the worktree's own.
+    """
     from configobj import ConfigObj  # type: ignore[import-untyped] # what DVC itself reads its settings with
 
     shared, local = ConfigObj(str(checkout / ".dvc" / "config")), checkout / ".dvc" / "config.local"
     settings = ConfigObj(str(local)) if local.is_file() else ConfigObj()
-    for section, values in [*shared.items(), *list(settings.items())]:
+    for section, values in shared.items():
+        settings[section] = {**values, **settings.get(section, {})}
+    for section, values in settings.items():
         url = values.get("url", "") if section.startswith("remote") else ""
         if url and "://" not in url and not Path(url).is_absolute():
-            settings.setdefault(section, {})["url"] = str((checkout / ".dvc" / url).resolve())
+            values["url"] = str((checkout / ".dvc" / url).resolve())
     settings.setdefault("cache", {}).update({"dir": str(cache), "type": "reflink,hardlink,copy"})
     settings.filename = str(root / ".dvc" / "config.local")
     (root / ".dvc").mkdir(exist_ok=True)
