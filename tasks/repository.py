@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import ConfigError
 from tasks.confidential import holds_key, reason_to_omit
 
@@ -61,7 +62,7 @@ class Repository:
         except FileNotFoundError as error:
             raise GitError("git is not installed, or not in PATH; install git") from error
         if answer.returncode != 0:
-            message = answer.stderr.decode("utf-8", "replace").strip()
+            message = without_credentials(answer.stderr.decode("utf-8", "replace").strip())
             remedy = "; `git init` and commit once, then run again" if "not a git repository" in message else ""
             raise GitError(f"{self.root}: git {arguments[0]}: {message or f'exit {answer.returncode}'}{remedy}")
         return answer.stdout

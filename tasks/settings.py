@@ -10,7 +10,6 @@ folder wherever it is read.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -124,11 +123,6 @@ def main_checkout(checkout: Path) -> Path:
         return checkout
     common = Path(answer.stdout.strip())
     return common.parent if common.name == ".git" else checkout
-
-
-def without_credentials(text: str) -> str:
-    """A text with addresses in it, without the user and password of any."""
-    return re.sub(r"(?<=://)[^/\s]*@", "", text)
 
 
 def default_environment(state: State) -> dict[str, str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import read_json
@@ -20,7 +21,6 @@ from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.following import MetricsFollower
 from tasks.last_good import STARTS
 from tasks.provenance import Provenance
-from tasks.settings import without_credentials
 
 log = logging.getLogger(__name__)
 
