@@ -122,10 +122,22 @@ def remove_worktree(checkout: Path, state: State, root: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
     shutil.rmtree(own_state_folder(root), ignore_errors=True)
     try:
-        Repository(checkout).git("worktree", "prune")
+        _unregister(Repository(checkout), root)
     except (GitError, subprocess.SubprocessError):
         return  # the owner file stays, so the next sweep tries again
     _owner_file(root).unlink(missing_ok=True)
+
+
+def _unregister(repository: Repository, root: Path) -> None:
+    """Let git forget a worktree that is gone.
+
+    Not `git worktree prune`, which forgets whatever it does not see here: the repository may be shared with another
+    machine or container, whose worktrees lie elsewhere.
+    """
+    listed = repository.git("worktree", "list", "--porcelain", "-z").decode("utf-8", "surrogateescape").split("\0")
+    for name in (root, root.resolve()):
+        if f"worktree {name}" in listed:
+            repository.git("worktree", "remove", "--force", "--force", str(name))  # twice: also a locked one
 
 
 def sweep_worktrees(checkout: Path, state: State) -> list[str]:

@@ -210,6 +210,21 @@ def test_a_worktree_of_a_dead_process_is_swept_and_of_a_living_one_not(checkout:
     assert len(git(checkout, "worktree", "list").splitlines()) == 1
 
 
+def test_a_worktree_of_another_machine_that_shares_the_repository_stays_registered(
+    checkout: Path, tmp_path: Path
+) -> None:
+    """Its folder is not to be seen from here."""
+    git(checkout, "worktree", "add", "-q", "--detach", str(tmp_path / "there"))
+    (tmp_path / "there").rename(tmp_path / "not to be seen")
+    state = State(checkout / ".state")
+    with private_worktree(checkout, state, "run-1", take_snapshot(checkout), {}):
+        pass
+    remove_worktree(checkout, state, state.worktrees / "never-made")
+    listed = git(checkout, "worktree", "list", "--porcelain")
+    assert f"worktree {tmp_path / 'there'}\n" in listed
+    assert "run-1" not in listed
+
+
 @pytest.mark.parametrize("name", ["../..", ".", "..", "a/b", "/"])
 def test_a_folder_that_is_no_worktree_is_never_removed(checkout: Path, name: str) -> None:
     state = State(checkout / ".state")
