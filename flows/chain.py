@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,15 +27,24 @@ Pull = Callable[[Session], None]
 
 
 class ChainFailedError(PivotRLError):
-    """Stages failed. Carries the exit code of the first one."""
+    """Stages failed. Carries the exit code of the first one, what became of the others, and what failed."""
+
+    outcomes: Mapping[str, Outcome] = {}
+    failed: Mapping[str, str] = {}
 
     def __init__(self, errors: dict[str, BaseException], skipped: list[str]) -> None:
+        self.failed = {**dict.fromkeys(errors, "failed"), **dict.fromkeys(skipped, "not run")}
         first = next(iter(errors.values()))
         self.exit_code = first.exit_code if isinstance(first, PivotRLError) else PivotRLError.exit_code
         lines = [str(error) for error in errors.values()]
         if skipped:
             lines.append(f"not run, because they need what failed: {', '.join(skipped)}")
         super().__init__("\n".join(lines))
+
+    def add(self, text: str) -> None:
+        """Let the message end with a text."""
+        if text:
+            self.args = (f"{self}\n{text}",)
 
 
 def _as_it_is(_session: Session) -> None:
@@ -98,6 +107,17 @@ def run_chain(
     if outcomes["pull"] is not Outcome.UNCHANGED:
         say("pull: new data")
     plan.prepare(session)
+    return bring_all(session, recording, outcomes, plan.keep_going)
+
+
+def bring_all(
+    session: Session, recording: Recording, outcomes: dict[str, Outcome], keep_going: bool = False
+) -> dict[str, Outcome]:
+    """Bring every stage of the graph up to date. Returns what became of each, after `outcomes` of those before it.
+
+    Raises:
+        ChainFailedError: A stage failed; with `keep_going` only after all that do not need it.
+    """
     errors: dict[str, BaseException] = {}
     skipped: list[str] = []
     for status in query_graph(session.root):
@@ -111,10 +131,12 @@ def run_chain(
         except PivotRLError as error:
             errors[status.name] = error
             say(f"{status.name}: failed")
-            if not plan.keep_going:
+            if not keep_going:
                 break
     if errors:
-        raise ChainFailedError(errors, skipped)
+        failure = ChainFailedError(errors, skipped)
+        failure.outcomes = outcomes
+        raise failure
     return outcomes
 
 

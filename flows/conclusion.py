@@ -23,6 +23,7 @@ from tasks.tracking.flow_run import Recording
 
 log = logging.getLogger(__name__)
 
+NOTHING: Mapping[str, str] = {}
 TABLE = Path("reports") / "compare" / "table.md"
 
 
@@ -53,8 +54,17 @@ class Summary:
         return "\n".join([*lines, "runs:    make ui    (MLflow on the finished runs; also: pivotrl ui)"]).lstrip("\n")
 
 
-def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outcome]) -> Summary:
-    """Record a finished run, unless it executed nothing and its result is recorded already: then MLflow has it too."""
+def conclude(
+    session: Session, recording: Recording, outcomes: Mapping[str, Outcome], failed: Mapping[str, str] = NOTHING
+) -> Summary:
+    """Record a finished run, unless it executed nothing and its result is recorded already: then MLflow has it too.
+
+    Args:
+        session: Of the run.
+        recording: Its side of MLflow.
+        outcomes: What became of each stage.
+        failed: What became of stages of arms that are no longer in the session.
+    """
     lock = read_lock(session.root / LOCK_NAME)
     digest = results_digest(lock, outcomes)
     known = _find_recorded(session, digest)
@@ -66,7 +76,7 @@ def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outc
     table = _table(session.root)
     provenance = collect_provenance(session.root, session.config, session.run_id, session.snapshot)
     report = _write_report(session, provenance)
-    stages = {name: str(one) for name, one in outcomes.items()}
+    stages = {**failed, **{name: str(one) for name, one in outcomes.items()}}
     commit = record_run(session.root, provenance, session.snapshot, stages, _changed_files(session))
     recording.begin()
     recording.finish("FINISHED", table, session.folder, commit)
