@@ -19,6 +19,7 @@ from tasks.provenance import Provenance, changed_since, collect_provenance, reco
 from tasks.repository import RUN_REFS, Repository
 from tasks.scratch import prune_scratch
 from tasks.settings import State
+from tasks.spending import spending_text
 from tasks.tracking.flow_run import Recording
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Summary:
     commit: str
     report: str
     table: str
+    spent: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -49,6 +51,7 @@ class Summary:
         counts = f"{self.executed} stages executed, {self.restored} restored, {self.unchanged} unchanged"
         what = "finished" if self.recorded else "has this result already"
         lines = [self.table.rstrip(), "", f"{counts}; run {self.run_id} {what}"]
+        lines += [f"spent:   {self.spent}"] if self.spent else []
         lines += [f"record:  {self.commit}  (pivotrl reproduce {self.run_id})"] if self.commit else []
         lines += [f"report:  {self.report}"] if self.report else []
         return "\n".join([*lines, "runs:    make ui    (MLflow on the finished runs; also: pivotrl ui)"]).lstrip("\n")
@@ -68,11 +71,12 @@ def conclude(
     lock = read_lock(session.root / LOCK_NAME)
     digest = results_digest(lock, outcomes)
     known = _find_recorded(session, digest)
+    spent = spending_text(session.root, outcomes)
     counts = {one: sum(outcome is one for name, outcome in outcomes.items() if name != "pull") for one in Outcome}
     if known is not None and not counts[Outcome.RAN]:
         recording.discard()
         return Summary(**{**known, "recorded": False, "executed": 0, "unchanged": counts[Outcome.UNCHANGED],
-                          "restored": counts[Outcome.RESTORED]})  # fmt: skip
+                          "restored": counts[Outcome.RESTORED], "spent": spent})  # fmt: skip
     table = _table(session.root)
     provenance = collect_provenance(session.root, session.config, session.run_id, session.snapshot)
     report = _write_report(session, provenance)
@@ -84,7 +88,7 @@ def conclude(
     _push(session)
     prune_scratch(session.root, session.state)
     summary = Summary(session.run_id, True, counts[Outcome.RAN], counts[Outcome.UNCHANGED], counts[Outcome.RESTORED],
-                      commit, report, table)  # fmt: skip
+                      commit, report, table, spent)  # fmt: skip
     write_json(_recorded_file(session.state, digest), summary.to_json())
     return summary
 
