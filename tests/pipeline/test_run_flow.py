@@ -184,7 +184,10 @@ def test_a_failed_stage_is_told_once_and_the_finished_ones_are_kept(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
-def test_a_failed_arm_of_a_sweep_keeps_no_other_from_being_compared_and_recorded(checkout: Path) -> None:
+def test_a_failed_arm_of_a_sweep_keeps_no_other_from_being_compared_and_recorded(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{checkout}/.state/own.db")  # where no other test writes
     graph, program = checkout / "dvc.yaml", checkout / "program.py"
     graph.write_text(graph.read_text().replace("reports/train/sft-0, reports/train/pivotrl-0", '"${compares.trains}"'))
     program.write_text(
