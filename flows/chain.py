@@ -17,7 +17,7 @@ from flows.terminal import LogEcho, say, together
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.processes import last_lines
 from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
-from tasks.settings import child_environment
+from tasks.settings import child_environment, main_checkout
 from tasks.skipped import lacked_sandbox
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
 from tasks.supervision import StageFailedError, run_supervised
@@ -78,7 +78,7 @@ def pull_from_source(session: Session) -> None:
     log = session.place.logs / "pull.log"
     # Stages may be cut off from the hub; a pull is what goes outside.
     environment = child_environment(session.root, session.state, offline=False)
-    command = [sys.executable, "-m", "tasks.pull_program", str(session.checkout)]
+    command = [sys.executable, "-m", "tasks.pull_program", str(main_checkout(session.checkout))]
     code = run_supervised(command, session.root, environment, log, poll=LogEcho(log).poll)
     if code != 0:
         raise StageFailedError(f"pull from {source_name(session.config.source)}", code, log, last_lines(log))

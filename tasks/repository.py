@@ -20,6 +20,7 @@ from tasks.confidential import holds_key, reason_to_omit
 RUN_REFS = "refs/pivotrl/runs/"
 # What a run's record keeps beside HEAD's tree anyway; a change of these alone is no change of the code.
 RECORDED = ("params.yaml", "graph.yaml", "dvc.lock")
+_SUBMODULE = "a submodule: its commit is recorded, not its files, and a private worktree has none of them"
 _AUTHOR = {"GIT_AUTHOR_NAME": "pivotrl", "GIT_AUTHOR_EMAIL": "pivotrl@localhost",
            "GIT_COMMITTER_NAME": "pivotrl", "GIT_COMMITTER_EMAIL": "pivotrl@localhost"}  # fmt: skip
 
@@ -97,6 +98,7 @@ class Repository:
             self.git("add", "--update", "--", ".", environment=environment)
             omitted = dict.fromkeys(self._changed_to_hold_keys(environment), "a key is in its changes")
             self._put("reset", "--quiet", "HEAD", names=omitted, environment=environment)
+            omitted |= dict.fromkeys(self._submodules(environment), _SUBMODULE)
             untracked = {name: self._reason(name) for name in self._untracked(environment)}
             self._put("add", names=[name for name, reason in untracked.items() if not reason], environment=environment)
             omitted |= {name: reason for name, reason in untracked.items() if reason}
@@ -120,6 +122,11 @@ class Repository:
                            environment=environment)  # fmt: skip
         files = [name for name in _names(changed) if (self.root / name).is_file()]
         return [n for n in files if holds_key(n, (self.root / n).read_bytes(), self.read("HEAD", n) or b"")]
+
+    def _submodules(self, environment: Mapping[str, str]) -> list[str]:
+        """Folders that an index has as commits of other repositories."""
+        entries = _names(self.git("ls-files", "--stage", "-z", environment=environment))
+        return [one.partition("\t")[2] + "/" for one in entries if one.startswith("160000 ")]
 
     def _untracked(self, environment: Mapping[str, str]) -> list[str]:
         """What HEAD does not have and git does not ignore, whether staged or not: the temporary index is HEAD's."""

@@ -210,6 +210,19 @@ def test_a_worktree_of_a_dead_process_is_swept_and_of_a_living_one_not(checkout:
     assert len(git(checkout, "worktree", "list").splitlines()) == 1
 
 
+def test_a_worktree_of_a_submodule_belongs_to_the_submodule(checkout: Path, tmp_path: Path) -> None:
+    outer = make_checkout(tmp_path / "outer")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(checkout), "inner")
+    inner = outer / "inner"
+    assert main_checkout(inner) == inner
+    with private_worktree(inner, find_state(inner), "run-1", take_snapshot(inner), {}) as root:
+        assert main_checkout(root) == inner
+    assert len(git(inner, "worktree", "list").splitlines()) == 1
+    git(outer, "commit", "-qm", "with a submodule")
+    (told,) = take_snapshot(outer).left_out
+    assert told.startswith("inner/ (a submodule: its commit is recorded, not its files")
+
+
 def test_a_worktree_of_another_machine_that_shares_the_repository_stays_registered(
     checkout: Path, tmp_path: Path
 ) -> None:
