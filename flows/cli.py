@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from flows.bench import bench
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import EXIT_SOFTWARE, PivotRLError
 
 Number = TypeVar("Number", int, float)
@@ -256,13 +257,13 @@ def main(arguments: list[str] | None = None) -> Any:
     try:
         app(arguments, standalone_mode=True)
     except PivotRLError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {without_credentials(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:  # a full disk, a folder that may not be written: what it says is enough
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {without_credentials(str(error))}", file=sys.stderr)
         sys.exit(EXIT_SOFTWARE)
     except Exception:  # noqa: BLE001 - Python's own exit code, 1, would say that a reproduction differs
-        traceback.print_exc()
+        print(without_credentials(traceback.format_exc()), file=sys.stderr)
         sys.exit(EXIT_SOFTWARE)
 
 

@@ -15,14 +15,16 @@ from pivotrl_core.files import read_json, write_json
 from tasks.dvc_lock import LOCK_NAME, read_lock, results_digest
 from tasks.graph import Outcome, default_remote, push
 from tasks.last_good import starts_in
-from tasks.provenance import Provenance, collect_provenance, record_run
+from tasks.provenance import Provenance, changed_since, collect_provenance, record_run
 from tasks.repository import RUN_REFS, Repository
 from tasks.scratch import prune_scratch
 from tasks.settings import State
+from tasks.spending import spending_text
 from tasks.tracking.flow_run import Recording
 
 log = logging.getLogger(__name__)
 
+NOTHING: Mapping[str, str] = {}
 TABLE = Path("reports") / "compare" / "table.md"
 
 
@@ -38,6 +40,7 @@ class Summary:
     commit: str
     report: str
     table: str
+    spent: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -48,34 +51,55 @@ class Summary:
         counts = f"{self.executed} stages executed, {self.restored} restored, {self.unchanged} unchanged"
         what = "finished" if self.recorded else "has this result already"
         lines = [self.table.rstrip(), "", f"{counts}; run {self.run_id} {what}"]
+        lines += [f"spent:   {self.spent}"] if self.spent else []
         lines += [f"record:  {self.commit}  (pivotrl reproduce {self.run_id})"] if self.commit else []
         lines += [f"report:  {self.report}"] if self.report else []
         return "\n".join([*lines, "runs:    make ui    (MLflow on the finished runs; also: pivotrl ui)"]).lstrip("\n")
 
 
-def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outcome]) -> Summary:
-    """Record a finished run, unless it executed nothing and its result is recorded already: then MLflow has it too."""
+def conclude(
+    session: Session, recording: Recording, outcomes: Mapping[str, Outcome], failed: Mapping[str, str] = NOTHING
+) -> Summary:
+    """Record a finished run, unless it executed nothing and its result is recorded already: then MLflow has it too.
+
+    Args:
+        session: Of the run.
+        recording: Its side of MLflow.
+        outcomes: What became of each stage.
+        failed: What became of stages of arms that are no longer in the session.
+    """
     lock = read_lock(session.root / LOCK_NAME)
     digest = results_digest(lock, outcomes)
     known = _find_recorded(session, digest)
+    spent = spending_text(session.root, outcomes)
     counts = {one: sum(outcome is one for name, outcome in outcomes.items() if name != "pull") for one in Outcome}
     if known is not None and not counts[Outcome.RAN]:
         recording.discard()
         return Summary(**{**known, "recorded": False, "executed": 0, "unchanged": counts[Outcome.UNCHANGED],
-                          "restored": counts[Outcome.RESTORED]})  # fmt: skip
+                          "restored": counts[Outcome.RESTORED], "spent": spent})  # fmt: skip
     table = _table(session.root)
     provenance = collect_provenance(session.root, session.config, session.run_id, session.snapshot)
     report = _write_report(session, provenance)
-    commit = record_run(session.root, provenance, session.snapshot, {name: str(one) for name, one in outcomes.items()})
+    stages = {**failed, **{name: str(one) for name, one in outcomes.items()}}
+    commit = record_run(session.root, provenance, session.snapshot, stages, _changed_files(session))
     recording.begin()
     recording.finish("FINISHED", table, session.folder, commit)
     _publish(session, table)
     _push(session)
     prune_scratch(session.root, session.state)
     summary = Summary(session.run_id, True, counts[Outcome.RAN], counts[Outcome.UNCHANGED], counts[Outcome.RESTORED],
-                      commit, report, table)  # fmt: skip
+                      commit, report, table, spent)  # fmt: skip
     write_json(_recorded_file(session.state, digest), summary.to_json())
     return summary
+
+
+def _changed_files(session: Session) -> list[str]:
+    """What somebody changed in the checkout while the run worked in it. A worktree is nobody else's."""
+    changed = changed_since(session.root, session.snapshot) if session.root == session.checkout else []
+    if changed:
+        say(f"changed while the run worked on them, and recorded as so changed: {', '.join(changed)}; stages may have "
+            "used either state, so run again to be sure of the result")  # fmt: skip
+    return changed
 
 
 def _recorded_file(state: State, digest: str) -> Path:

@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import ConfigError, TemporaryError
 from pivotrl_core.processes import end_guarded, last_lines
-from tasks.settings import State, without_credentials
+from tasks.settings import State
 from tasks.supervision import Limits, start_guarded
 
 API_VARIABLE = "PREFECT_API_URL"

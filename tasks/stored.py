@@ -9,6 +9,13 @@ from pathlib import Path
 
 from pivotrl_core.errors import DataError
 
+FILES = Path("files") / "md5"  # in a cache: where DVC keeps what stages made
+
+
+def place_in_cache(cache: Path, md5: str) -> Path:
+    """Where DVC's cache has a file, or the list of a folder (`.dir`), whether it is there or not."""
+    return cache / FILES / md5[:2] / md5[2:]
+
 
 def link_output(cache: Path, md5: str, out: Path) -> None:
     """Make the folder `out` of links to a cached folder's files.
@@ -44,7 +51,7 @@ def _entries(cache: Path, md5: str, out: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _cached(cache: Path, md5: str) -> Path:
-    path = cache / "files" / "md5" / md5[:2] / md5[2:]
+    path = place_in_cache(cache, md5)
     if not path.is_file():
         raise DataError(f"{path}: not in DVC's cache; bring the run's data with `dvc fetch`, or from its remote")
     return path

@@ -58,6 +58,11 @@ def _cost(
     return total
 
 
+def pays_profile(select: Mapping[str, Json], train: Mapping[str, Json]) -> bool:
+    """Whether an arm is charged for its profile, by the reports of its selection and its training."""
+    return bool(select.get("reads_profile", True) or train.get("replay"))
+
+
 def _counts(report: Mapping[str, Json]) -> dict[str, float]:
     metrics = report.get("metrics", {})
     names = (*COUNTS, "reprofiling_turns")
@@ -76,7 +81,7 @@ def _profile_counts(
     pool = str(graph.get("trains", {}).get(key, {}).get("pool", arm))
     if pool not in selects:
         return {}
-    if not selects[pool]["reads_profile"] and not trains.get(key, {}).get("replay"):
+    if not pays_profile(selects[pool], trains.get(key, {})):
         return {}
     name = graph.get("selects", {}).get(pool, {}).get("profile", "base")
     return _counts(profiles.get(str(name), {}))

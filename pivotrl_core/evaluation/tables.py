@@ -83,7 +83,7 @@ def table_rows(report: Mapping[str, Json], arms: Sequence[str]) -> Rows:
         rows.append((row_label(report, metric), texts))
     for entry in report["benchmarks"]:
         if entry.get("skipped"):
-            reason = str(entry["skipped"]).removeprefix("skipped: ").split(":")[0]
+            reason = str(entry["skipped"]).split(":")[0]
             rows.append((entry["name"], [f"skipped: {reason}"[:24]] * len(arms)))
     for name, label in COST_LABELS.items():
         values = [report["cost"].get(arm, {}).get(name) for arm in arms]

@@ -153,7 +153,7 @@ def _group(metric: str) -> str:
 
 
 def _reason(entry: Mapping[str, Json]) -> str:
-    return str(entry["skipped"]).removeprefix("skipped: ").split(":")[0]
+    return str(entry["skipped"]).split(":")[0]
 
 
 def _cell(report: Report, arm: str, cell: Mapping[str, Json] | None, metric: str) -> str:

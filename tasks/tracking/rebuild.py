@@ -10,6 +10,7 @@ from pivotrl_core.config.graph import load_graph
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.config.stages import TrackingConfig
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.evaluation.costs import pays_profile
 from pivotrl_core.evaluation.tables import table_markdown
 from pivotrl_core.files import read_json, read_jsonl
 from pivotrl_core.types import Json
@@ -74,17 +75,26 @@ def _rebuild(
 
 
 def stage_folders(root: Path, graph: Mapping[str, Json], arm: str, seed: int) -> list[Path]:
-    """The report folders that belong to an arm and seed, in the order of the pipeline; those that exist."""
+    """The report folders that belong to an arm and seed, in the order of the pipeline; those that exist.
+
+    The profile's only where the arm pays for it, as in the comparison.
+    """
     key = f"{arm}-{seed}"
     pool = graph.get("trains", {}).get(key, {}).get("pool", "")
     profile = graph.get("selects", {}).get(pool, {}).get("profile", "")
+    pays = pays_profile(_report(root / "data/pools" / pool), _report(root / "reports/train" / key))
     places = [
-        f"data/profiles/{profile}" if profile else "",
+        f"data/profiles/{profile}" if profile and pays else "",
         f"data/pools/{pool}" if pool else "",
         f"reports/train/{key}",
         f"reports/evaluate/{key}",
     ]
     return [root / place for place in places if place and (root / place / "report.json").is_file()]
+
+
+def _report(folder: Path) -> Mapping[str, Json]:
+    path = folder / "report.json"
+    return dict(read_json(path)) if path.is_file() else {}
 
 
 def record_stage(recorder: ChildRun, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +130,15 @@ def test_the_ui_gets_the_address_of_a_database_where_ps_does_not_show_it(tmp_pat
     command, address = answer.stdout.splitlines()[-1].split("|")
     assert "hid-den" not in command
     assert address == uri
+
+
+def test_a_ui_on_a_port_that_is_taken_says_so(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = _pivotrl("ui", "--port", str(port), PIVOTRL_STATE=str(tmp_path))
+    assert answer.returncode == 78
+    assert f"port {port} of 127.0.0.1 cannot be used" in answer.stderr
+    assert "--port" in answer.stderr
 
 
 def test_mlflow_reads_the_address_of_its_store_from_the_variable_that_we_set() -> None:

@@ -98,6 +98,18 @@ def test_what_cannot_be_put_into_the_cache_is_a_failure_though_dvc_ends_with_0(c
     assert run_stage(place, "candidates") is Outcome.UNCHANGED
 
 
+def test_a_single_file_that_cannot_be_put_into_the_cache_is_a_failure_that_says_so(checkout: Path) -> None:
+    graph, program, timings = checkout / "dvc.yaml", checkout / "program.py", "reports/timings/candidates.json"
+    graph.write_text(graph.read_text().replace("outs: [data/candidates]", f"outs: [data/candidates, {timings}]"))
+    program.write_text(f"{program.read_text()}\nif stage == 'candidates': write('{timings}', '{{}}')\n")
+    place = _place(checkout)
+    pull_text(checkout, a="one two")
+    commit_pull(place)
+    (dvc_cache(checkout) / "files" / "md5" / "99").symlink_to("/proc/nowhere")  # the MD5 of {} begins so
+    with pytest.raises(StageFailedError, match="could not be put into DVC's cache"):
+        run_stage(place, "candidates")
+
+
 def _block_cache(checkout: Path) -> None:
     """Links to nowhere where the cache would have its folders: what root cannot write to either."""
     for number in range(256):
