@@ -33,11 +33,14 @@ def without_failed(session: Session, failed: Iterable[str]) -> Session | None:
         None where no two arms are left, or what all arms share has failed.
     """
     graph = load_graph(session.root / "graph.yaml")
-    arms = [_arm_of(graph, stage) for stage in failed if stage != _AFTER_ALL]
+    found = [_arms_of(graph, stage) for stage in failed if stage != _AFTER_ALL]
+    if not found or not all(found):
+        return None
+    arms = set().union(*found)
     path = session.root / "params.yaml"
     values = read_values(path)
     values["arms"] = {name: arm for name, arm in values["arms"].items() if name not in arms}
-    if None in arms or not arms or len(values["arms"]) < 2:
+    if len(values["arms"]) < 2:
         return None
     try:
         config = parse_config(values, str(path))
@@ -50,11 +53,13 @@ def without_failed(session: Session, failed: Iterable[str]) -> Session | None:
     return replace(session, config=config)
 
 
-def _arm_of(graph: Mapping[str, Any], stage: str) -> str | None:
-    """The arm that a stage is of; None where it is no arm's own."""
+def _arms_of(graph: Mapping[str, Any], stage: str) -> set[str]:
+    """The arms that need a stage; none where it is no arm's own."""
     group, _, key = stage.partition("@")
-    arm: str | None = graph.get(f"{group}s", {}).get(key, {}).get("arm")
-    return arm
+    if group == "profile":
+        return {one["arm"] for one in graph.get("selects", {}).values() if one["profile"] == key}
+    entry = graph.get(f"{group}s", {}).get(key)
+    return {entry["arm"]} if entry else set()
 
 
 def _reduced(graph: Mapping[str, Any], config: Config) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _unregister(repository: Repository, root: Path) -> None:
     machine or container, whose worktrees lie elsewhere.
     """
     listed = repository.git("worktree", "list", "--porcelain", "-z").decode("utf-8", "surrogateescape").split("\0")
-    for name in (root, root.resolve()):
+    for name in {root, root.resolve()}:
         if f"worktree {name}" in listed:
             repository.git("worktree", "remove", "--force", "--force", str(name))  # twice: also a locked one
 

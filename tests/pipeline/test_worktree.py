@@ -236,6 +236,7 @@ def test_a_worktree_of_another_machine_that_shares_the_repository_stays_register
     listed = git(checkout, "worktree", "list", "--porcelain")
     assert f"worktree {tmp_path / 'there'}\n" in listed
     assert "run-1" not in listed
+    assert list(state.worktrees.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["../..", ".", "..", "a/b", "/"])
