@@ -97,15 +97,33 @@ async def _answer(graders: Graders, request: Request, token: str) -> Reply:
     try:
         async with asyncio.timeout(READ_SECONDS):
             body = await _read(request, size)
-        return await graders.reply(Job(request.url.path, body))
+        return await _reply(graders, Job(request.url.path, body), request)
     except _TooLargeError:
         return error_reply(TOO_LARGE, f"a body of over {size} bytes")
     except ClientDisconnect:
-        return error_reply(BAD_REQUEST, "the client went away before its body was whole")  # nobody reads it
+        return error_reply(BAD_REQUEST, "the client went away")  # nobody reads it
     except TimeoutError:
         return error_reply(TIMED_OUT, f"the body did not come within {READ_SECONDS:.0f} s")
     finally:
         graders.release(size)
+
+
+async def _reply(graders: Graders, job: Job, request: Request) -> Reply:
+    """The reply, for which a client waits. Raises ClientDisconnect where it does not wait any more."""
+    reply, gone = asyncio.create_task(graders.reply(job)), asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait((reply, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not reply.done():
+            raise ClientDisconnect
+        return reply.result()
+    finally:
+        reply.cancel()
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _read(request: Request, most: int) -> bytes:

@@ -252,12 +252,35 @@ def test_a_client_that_goes_away_is_no_error_of_the_service(url: str, caplog: py
     host, port = url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(b"POST /verify HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
-    deadline = time.monotonic() + 10
-    while httpx.get(f"{url}/health").json()["open"] and time.monotonic() < deadline:
-        time.sleep(0.01)
+    _wait_for_open(url, 0)
     time.sleep(0.1)
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
-    assert httpx.get(f"{url}/health").json()["open"] == 0
+
+
+def test_nobody_is_graded_for_whom_nobody_waits(worker_settings: WorkerSettings) -> None:
+    others = set(_children())
+    with service(worker_settings, limits=QueueLimits(requests=1)) as address:
+        (grader,) = set(_children()) - others
+        host, port = address.removeprefix("http://").split(":")
+        body = encode(row(8))
+        os.kill(grader, signal.SIGSTOP)
+        try:
+            with socket.create_connection((host, int(port))) as connection:
+                head = f"POST /verify HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+                connection.sendall(head.encode() + body)
+                _wait_for_open(address, 1)
+                assert httpx.post(f"{address}/verify", json=row(9)).status_code == BUSY
+            _wait_for_open(address, 0)
+        finally:
+            os.kill(grader, signal.SIGCONT)
+        assert httpx.post(f"{address}/verify", json=row(10), timeout=60).json()["reward"] == 1.0
+
+
+def _wait_for_open(address: str, count: int) -> None:
+    deadline = time.monotonic() + 10
+    while httpx.get(f"{address}/health").json()["open"] != count:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("token", ["schlüssel", "a\nb", " a"])
