@@ -9,7 +9,7 @@ out of what they send again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from pivotrl_core.trajectories.marks import ONLY_LAST_TURN, STATE_ONLY
@@ -50,8 +50,7 @@ class Continuations:
         if trajectory.metadata.get(ONLY_LAST_TURN):
             return trajectory
         digests = dict(_digests(trajectory.messages))
-        *inner, end = digests.values()
-        linked = next((one for one in inner if one in self.ends), end if end in self.roots else None)
+        end, linked = list(digests.values())[-1], self._found(digests.values())
         own = int(trajectory.id, 16)
         root = own if linked is None else self.roots[linked]
         tools = int(content_id(ordered_json(tools_to_json(trajectory.tools))), 16)
@@ -70,6 +69,16 @@ class Continuations:
         self.ends.add(end)
         self.turns.update(key for pair in keys.values() for key in pair)
         return trajectory
+
+
+    def goes_on(self, trajectory: Trajectory) -> bool:
+        """Whether an earlier row is the beginning of this one, or this one of it."""
+        return self._found(dict(_digests(trajectory.messages)).values()) is not None
+
+    def _found(self, digests: Iterable[int]) -> int | None:
+        """The digest by which an earlier row is the beginning, up to a turn, or goes on from all of this one."""
+        *inner, end = digests
+        return next((one for one in inner if one in self.ends), end if end in self.roots else None)
 
 
 def _names_group(trajectory: Trajectory) -> bool:

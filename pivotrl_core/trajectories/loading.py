@@ -209,7 +209,8 @@ def _deduplicate(file: str, line: int, trajectory: Trajectory, seen: _Seen) -> T
     if identity in seen.contents:
         return Drop(file, line, DropReason.DUPLICATE_CONTENT, "", f"equals {seen.place(seen.contents[identity])}")
     row_id = trajectory.metadata.get("row_id")
-    if row_id is not None and row_id in seen.row_ids:
+    # A log of model calls may give all rows of a conversation its id.
+    if row_id is not None and row_id in seen.row_ids and not seen.conversations.goes_on(trajectory):
         return Drop(file, line, DropReason.DUPLICATE_ID, "id", f"{row_id[:80]}, first on line {seen.row_ids[row_id]}")
     linked = seen.conversations.link(trajectory)
     if not candidate_positions(linked):

@@ -54,6 +54,13 @@ def test_in_whatever_order_calls_come_each_turn_is_one_candidate_of_one_group(
     assert extract_candidates(kept, 0.0, 0.0).drops == []
 
 
+def test_calls_may_all_bear_the_id_of_their_conversation(tmp_path: Path) -> None:
+    stranger = {**rows.CHAT, "id": "c1", "messages": [{"role": "user", "content": "Where is C9?"}, *TURNS[1:4]]}
+    kept, report = read(write(tmp_path / "calls.jsonl", *calls(id="c1"), stranger))
+    assert len(extract_candidates(kept, 0.0, 0.0).candidates) == 3
+    assert report.by_reason() == {"duplicate_id": 1}
+
+
 def test_no_conversation_is_in_two_splits_and_different_ones_are_apart(tmp_path: Path) -> None:
     files = [write(tmp_path / f"{i}.jsonl", *(calls(n)[i] for n in range(40))) for i in range(3)]
     kept, report = read(*files)
