@@ -70,7 +70,6 @@ class Continuations:
         self.turns.update(key for pair in keys.values() for key in pair)
         return trajectory
 
-
     def goes_on(self, trajectory: Trajectory) -> bool:
         """Whether an earlier row is the beginning of this one, or this one of it."""
         return self._found(dict(_digests(trajectory.messages)).values()) is not None
