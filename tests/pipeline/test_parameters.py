@@ -31,8 +31,8 @@ ARMS = {
     "sft": {"select": {"rule": "all"}, "train": {"method": "sft"}},
     "pivotrl": {"select": {"rule": "pivots"}, "train": {"method": "grpo"}},
 }
-KEYS = {"model", "warmup", "data", "compute", "source.kind", "data.tool_format", "profile", "verifier", "source",
-        "evaluate", "engine", "seeds"}  # fmt: skip
+KEYS = {"model", "warmup", "data", "compute", "source.kind", "data.tool_format", "data.chat_template_kwargs",
+        "profile", "verifier", "source", "evaluate", "engine", "seeds"}  # fmt: skip
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_worktree_gets_the_defaults_of_what_stages_depend_on(pipeline: Path) -
         assert config_digest(parse_config(values)) == config_digest(session.config)
         assert session.config.data.max_drop_share == 0.5
         # A section that was there gets the key that is named, and not all its defaults: to DVC it would be another one.
-        assert values["data"] == {"max_drop_share": 0.5, "tool_format": "compact"}
+        assert values["data"] == {"max_drop_share": 0.5, "tool_format": "compact", "chat_template_kwargs": {}}
         assert values["arms"]["pivotrl"]["select"] == {"rule": "pivots"}
     assert git(pipeline, "status", "--porcelain") == ""
 
