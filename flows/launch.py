@@ -129,8 +129,12 @@ def open_ui(port: int, rebuild: bool = False) -> None:
     Args:
         port: On the loopback interface.
         rebuild: Record runs that MLflow does not show first, from their reports.
+
+    Raises:
+        ConfigError: The server is to be here, and the port cannot be listened on.
     """
     root, state = _prepare()
+    from tasks.server import require_free
     from tasks.tracking.database import STORE_VARIABLE
 
     uri = state.tracking_uri
@@ -142,6 +146,7 @@ def open_ui(port: int, rebuild: bool = False) -> None:
         address = without_credentials(uri)
         print(f"the runs are on the MLflow server {address} (MLFLOW_TRACKING_URI): open that; nothing was started here")
         return
+    require_free(port)
     print(f"MLflow on http://127.0.0.1:{port} (end with Ctrl-C)", flush=True)
     command = [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     # The address may hold a password, and everybody on the machine can read a command line.

@@ -141,6 +141,21 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def require_free(port: int) -> None:
+    """Nothing, where a server of ours may listen on the port: MLflow's ends with 0 where it may not.
+
+    Raises:
+        ConfigError: Somebody else listens there, or we are not allowed to.
+    """
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        raise ConfigError(
+            f"nothing can listen at http://127.0.0.1:{port} ({error.strerror or error}); "
+            "choose another port: pivotrl ui --port PORT"
+        ) from error
+
+
 def wait_for_http(url: str, server: subprocess.Popen[bytes], log: Path, patience: float) -> None:
     """Wait until a URL answers 200.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -112,9 +113,9 @@ def test_the_ui_of_a_tracking_server_is_that_server(tmp_path: Path) -> None:
 
 def test_the_ui_gets_the_address_of_a_database_where_ps_does_not_show_it(tmp_path: Path) -> None:
     program = (
-        "import os, flows.launch\n"
+        "import os, flows.launch, tasks.server\n"
         "os.execve = lambda _, command, environment: print(command, environment['MLFLOW_BACKEND_STORE_URI'], sep='|')\n"
-        "flows.launch.open_ui(5001)"
+        "flows.launch.open_ui(tasks.server.free_port())"
     )
     uri = "postgresql://someone:hid-den@127.0.0.1/mlflow"
     ours = {"PYTHONPATH": str(ROOT), "PIVOTRL_STATE": str(tmp_path), "MLFLOW_TRACKING_URI": uri}
@@ -129,6 +130,16 @@ def test_the_ui_gets_the_address_of_a_database_where_ps_does_not_show_it(tmp_pat
     command, address = answer.stdout.splitlines()[-1].split("|")
     assert "hid-den" not in command
     assert address == uri
+
+
+def test_the_ui_on_a_port_that_somebody_has_is_an_error_of_ours(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = _pivotrl("ui", "--port", str(port), PIVOTRL_STATE=str(tmp_path), MLFLOW_TRACKING_URI="")
+    assert (answer.returncode, answer.stdout) == (78, "")
+    assert answer.stderr.startswith(f"error: nothing can listen at http://127.0.0.1:{port} (Address already in use")
+    assert "pivotrl ui --port" in answer.stderr
+    assert _pivotrl("ui", "--port", "70000", cwd=tmp_path).returncode == 2
 
 
 def test_mlflow_reads_the_address_of_its_store_from_the_variable_that_we_set() -> None:
