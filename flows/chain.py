@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,12 @@ Pull = Callable[[Session], None]
 
 
 class ChainFailedError(PivotRLError):
-    """Stages failed. Carries the exit code of the first one."""
+    """Stages failed. Carries the exit code of the first one, and what became of every stage."""
 
-    def __init__(self, errors: dict[str, BaseException], skipped: list[str]) -> None:
+    def __init__(
+        self, errors: dict[str, BaseException], skipped: list[str], outcomes: Mapping[str, Outcome]
+    ) -> None:  # fmt: skip
+        self.errors, self.skipped, self.outcomes = errors, skipped, outcomes
         first = next(iter(errors.values()))
         self.exit_code = first.exit_code if isinstance(first, PivotRLError) else PivotRLError.exit_code
         lines = [str(error) for error in errors.values()]
@@ -98,10 +101,20 @@ def run_chain(
     if outcomes["pull"] is not Outcome.UNCHANGED:
         say("pull: new data")
     plan.prepare(session)
+    bring_all(session, recording, outcomes, plan.keep_going)
+    return outcomes
+
+
+def bring_all(session: Session, recording: Recording, outcomes: dict[str, Outcome], keep_going: bool = False) -> None:
+    """Bring the stages that have no outcome yet up to date, in order, and put down what became of each.
+
+    Raises:
+        ChainFailedError: A stage failed; with `keep_going` only after all that do not need it.
+    """
     errors: dict[str, BaseException] = {}
     skipped: list[str] = []
     for status in query_graph(session.root):
-        if status.frozen:
+        if status.frozen or status.name in outcomes:
             continue
         if any(dep in errors or dep in skipped for dep in status.deps):
             skipped.append(status.name)
@@ -111,11 +124,10 @@ def run_chain(
         except PivotRLError as error:
             errors[status.name] = error
             say(f"{status.name}: failed")
-            if not plan.keep_going:
+            if not keep_going:
                 break
     if errors:
-        raise ChainFailedError(errors, skipped)
-    return outcomes
+        raise ChainFailedError(errors, skipped, outcomes)
 
 
 def _run_one(session: Session, recording: Recording, status: StageStatus, outcomes: dict[str, Outcome]) -> Outcome:

@@ -53,8 +53,17 @@ class Summary:
         return "\n".join([*lines, "runs:    make ui    (MLflow on the finished runs; also: pivotrl ui)"]).lstrip("\n")
 
 
-def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outcome]) -> Summary:
-    """Record a finished run, unless it executed nothing and its result is recorded already: then MLflow has it too."""
+def conclude(
+    session: Session, recording: Recording, outcomes: Mapping[str, Outcome], failed: Mapping[str, str] | None = None
+) -> Summary:
+    """Record a finished run, unless it executed nothing and its result is recorded already: then MLflow has it too.
+
+    Args:
+        session: The run.
+        recording: Its side of MLflow.
+        outcomes: What became of each stage of its graph.
+        failed: Stages of arms that were left out of it, each with why; the record names them.
+    """
     lock = read_lock(session.root / LOCK_NAME)
     digest = results_digest(lock, outcomes)
     known = _find_recorded(session, digest)
@@ -63,13 +72,15 @@ def conclude(session: Session, recording: Recording, outcomes: Mapping[str, Outc
         recording.discard()
         return Summary(**{**known, "recorded": False, "executed": 0, "unchanged": counts[Outcome.UNCHANGED],
                           "restored": counts[Outcome.RESTORED]})  # fmt: skip
+    stages = {**(failed or {}), **{name: str(one) for name, one in outcomes.items()}}
     table = _table(session.root)
     provenance = collect_provenance(session.root, session.config, session.run_id, session.snapshot)
     report = _write_report(session, provenance)
-    commit = record_run(session.root, provenance, session.snapshot, {name: str(one) for name, one in outcomes.items()})
+    commit = record_run(session.root, provenance, session.snapshot, stages)
     recording.begin()
-    recording.finish("FINISHED", table, session.folder, commit)
-    _publish(session, table)
+    shown = f"{session.notice}\n\n{table}" if failed else table
+    recording.finish("FINISHED", shown, session.folder, commit)
+    _publish(session, shown)
     _push(session)
     prune_scratch(session.root, session.state)
     summary = Summary(session.run_id, True, counts[Outcome.RAN], counts[Outcome.UNCHANGED], counts[Outcome.RESTORED],

@@ -9,8 +9,9 @@ from typing import Any
 from prefect import flow, runtime
 
 from flows import quick
-from flows.chain import DEFAULT_PLAN, Plan, Pull, pull_from_source, run_chain
+from flows.chain import DEFAULT_PLAN, ChainFailedError, Plan, Pull, pull_from_source, run_chain
 from flows.conclusion import Summary, conclude
+from flows.remainder import conclude_others
 from flows.request import Request
 from flows.session import Session, open_session
 from flows.terminal import say
@@ -100,7 +101,12 @@ def _work(session: Session, plan: Plan, pull: Pull, tracked: bool) -> Summary:
         provenance, session.snapshot.diff, enabled=tracked,
     )  # fmt: skip
     try:
-        outcomes = run_chain(session, recording, plan, pull)
+        try:
+            outcomes = run_chain(session, recording, plan, pull)
+        except ChainFailedError as failure:
+            if plan.keep_going and session.root != session.checkout:
+                conclude_others(session, recording, failure)
+            raise
         return conclude(session, recording, outcomes)
     except BaseException as error:
         recording.finish("FAILED" if isinstance(error, Exception) else "KILLED", "", None, "")

@@ -109,7 +109,7 @@ def record_run(root: Path, provenance: Provenance, snapshot: Snapshot, stages: M
         root: Checkout or worktree that holds parameters, dvc.lock and reports.
         provenance: Of this run.
         snapshot: Of the code it started from.
-        stages: What became of each stage (`ran`, `restored`, `unchanged`).
+        stages: What became of each stage (`ran`, `restored`, `unchanged`; `failed`, `not run` of arms left out).
 
     Returns:
         The commit's hash.

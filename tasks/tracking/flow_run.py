@@ -77,6 +77,7 @@ class Recording:
         if self._tracker is not None:
             self._guarded("finish", lambda: self._finish(status, table, folder, commit))
             self._end_incomplete("FAILED" if status == "FINISHED" else status)
+            self._tracker = None  # ended: a failure that is told after it changes nothing
 
     def discard(self) -> None:
         """Take back what was begun: stages were restored, none executed, and an earlier run has recorded the result."""
@@ -126,6 +127,8 @@ class Recording:
             child.finish(status)
             if finished and key in graph["trains"] and self.config.tracking.register_model:
                 self._register(child, one, graph["trains"][key], commit)
+        for key in self._children.keys() - graph["evaluates"].keys():  # of arms that were left out: they failed
+            self._children[key].finish("FAILED")
         self._tracker.renew_provenance(self.parent, facts)
         comparison = self.root / "reports" / "compare" / "report.json"
         if finished and comparison.is_file():
