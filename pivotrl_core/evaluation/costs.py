@@ -59,6 +59,11 @@ def _cost(
     return total
 
 
+def pays_profile(select: Mapping[str, Json], train: Mapping[str, Json]) -> bool:
+    """Whether an arm is charged for the profile that its pool was made beside, by the reports of its stages."""
+    return select["rule_name"] not in PROFILE_FREE_RULES or bool(train.get("replay"))
+
+
 def _counts(report: Mapping[str, Json]) -> dict[str, float]:
     metrics = report.get("metrics", {})
     names = (*COUNTS, "reprofiling_turns")
@@ -77,7 +82,7 @@ def _profile_counts(
     pool = str(graph.get("trains", {}).get(key, {}).get("pool", arm))
     if pool not in selects:
         return {}
-    if selects[pool]["rule_name"] in PROFILE_FREE_RULES and not trains.get(key, {}).get("replay"):
+    if not pays_profile(selects[pool], trains.get(key, {})):
         return {}
     name = graph.get("selects", {}).get(pool, {}).get("profile", "base")
     return _counts(profiles.get(str(name), {}))

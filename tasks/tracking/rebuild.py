@@ -10,6 +10,7 @@ from pivotrl_core.config.graph import load_graph
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.config.stages import TrackingConfig
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.evaluation.costs import pays_profile
 from pivotrl_core.evaluation.tables import table_markdown
 from pivotrl_core.files import read_json, read_jsonl
 from pivotrl_core.types import Json
@@ -74,10 +75,16 @@ def _rebuild(
 
 
 def stage_folders(root: Path, graph: Mapping[str, Json], arm: str, seed: int) -> list[Path]:
-    """The report folders that belong to an arm and seed, in the order of the pipeline; those that exist."""
+    """The report folders that belong to an arm and seed, in the order of the pipeline; those that exist.
+
+    A profile that the arm does not read, and is not charged for in the comparison, is none of them.
+    """
     key = f"{arm}-{seed}"
     pool = graph.get("trains", {}).get(key, {}).get("pool", "")
     profile = graph.get("selects", {}).get(pool, {}).get("profile", "")
+    reports = [root / place / "report.json" for place in (f"data/pools/{pool}", f"reports/train/{key}")]
+    if all(path.is_file() for path in reports) and not pays_profile(*map(read_json, reports)):
+        profile = ""
     places = [
         f"data/profiles/{profile}" if profile else "",
         f"data/pools/{pool}" if pool else "",
