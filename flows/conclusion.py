@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from flows.session import Session
 from flows.terminal import say
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.files import read_json, write_json
+from tasks.differences import TIMINGS
 from tasks.dvc_lock import LOCK_NAME, read_lock, results_digest
 from tasks.graph import Outcome, default_remote, push
 from tasks.last_good import starts_in
@@ -28,7 +29,10 @@ TABLE = Path("reports") / "compare" / "table.md"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a finished run says. `recorded` is False where the run named here had recorded this result before."""
+    """What a finished run says. `recorded` is False where the run named here had recorded this result before.
+
+    `spent` are the seconds of the stages that it executed, `reused` those that the others had taken in earlier runs.
+    """
 
     run_id: str
     recorded: bool
@@ -38,6 +42,8 @@ class Summary:
     commit: str
     report: str
     table: str
+    spent: float = 0.0
+    reused: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -48,6 +54,8 @@ class Summary:
         counts = f"{self.executed} stages executed, {self.restored} restored, {self.unchanged} unchanged"
         what = "finished" if self.recorded else "has this result already"
         lines = [self.table.rstrip(), "", f"{counts}; run {self.run_id} {what}"]
+        reused = f"those reused had taken {self.reused / 60:,.1f}"
+        lines += [f"time:    {self.spent / 60:,.1f} minutes in the stages executed; {reused}"]
         lines += [f"record:  {self.commit}  (pivotrl reproduce {self.run_id})"] if self.commit else []
         lines += [f"report:  {self.report}"] if self.report else []
         return "\n".join([*lines, "runs:    make ui    (MLflow on the finished runs; also: pivotrl ui)"]).lstrip("\n")
@@ -68,25 +76,46 @@ def conclude(
     digest = results_digest(lock, outcomes)
     known = _find_recorded(session, digest)
     counts = {one: sum(outcome is one for name, outcome in outcomes.items() if name != "pull") for one in Outcome}
+    spent, reused = stage_seconds(session.root, outcomes)
     if known is not None and not counts[Outcome.RAN]:
         recording.discard()
         return Summary(**{**known, "recorded": False, "executed": 0, "unchanged": counts[Outcome.UNCHANGED],
-                          "restored": counts[Outcome.RESTORED]})  # fmt: skip
+                          "restored": counts[Outcome.RESTORED], "spent": spent, "reused": reused})  # fmt: skip
+    if kept := _kept_notice(session.root):
+        say(kept)
+        session = replace(session, notice="; ".join(filter(None, [session.notice, kept])))
     stages = {**(failed or {}), **{name: str(one) for name, one in outcomes.items()}}
     table = _table(session.root)
     provenance = collect_provenance(session.root, session.config, session.run_id, session.snapshot)
     report = _write_report(session, provenance)
     commit = record_run(session.root, provenance, session.snapshot, stages)
     recording.begin()
-    shown = f"{session.notice}\n\n{table}" if failed else table
+    shown = f"{session.notice}\n\n{table}" if session.notice and table else table
     recording.finish("FINISHED", shown, session.folder, commit)
     _publish(session, shown)
     _push(session)
     prune_scratch(session.root, session.state)
     summary = Summary(session.run_id, True, counts[Outcome.RAN], counts[Outcome.UNCHANGED], counts[Outcome.RESTORED],
-                      commit, report, table)  # fmt: skip
+                      commit, report, table, spent, reused)  # fmt: skip
     write_json(_recorded_file(session.state, digest), summary.to_json())
     return summary
+
+
+def stage_seconds(root: Path, outcomes: Mapping[str, Outcome]) -> tuple[float, float]:
+    """Wall-clock seconds of the stages that this run executed, and those that the others took when they were."""
+    spent = reused = 0.0
+    for name, outcome in outcomes.items():
+        timing = root / TIMINGS / f"{name.replace('@', '-')}.json"
+        seconds = float(read_json(timing)["seconds"]) if timing.is_file() else 0.0
+        spent, reused = (spent + seconds, reused) if outcome is Outcome.RAN else (spent, reused + seconds)
+    return spent, reused
+
+
+def _kept_notice(root: Path) -> str:
+    """What the cost of a night leaves out, where it trains on from models of earlier ones."""
+    kept = ", ".join(name.removesuffix(".dvc") for name in starts_in(root))
+    left_out = f"what earlier nights spent on {kept}, where training starts from, is not in the cost"
+    return left_out if kept else ""
 
 
 def _recorded_file(state: State, digest: str) -> Path:
