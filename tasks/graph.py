@@ -32,7 +32,9 @@ from tasks.supervision import (
 
 LOCK_SECONDS = 600.0  # that a command of somebody's own may take; DVC gives its lock back while a stage runs
 _EXIT = re.compile(r"exited with (-?[0-9]+)")
-_NOT_STORED = re.compile(r"^ERROR: failed to transfer", re.MULTILINE)  # so says DVC, and ends with 0
+_NOT_STORED = re.compile(r"^ERROR: failed to transfer", re.MULTILINE)
+"""So says DVC, and ends with 0 where it was in a folder; after a file it stops with advice that does not help."""
+_DVC_FAILED = 255
 
 
 class GraphError(ConfigError):
@@ -205,10 +207,10 @@ def run_stage(place: Workplace, name: str, force: bool = False, poll: Callable[[
     command = dvc_command("repro", "--single-item", *flags, name)
     code = run_supervised(command, place.root, place.environment, log, poll=poll)
     text = _written_since(log, start)
+    if code in (0, _DVC_FAILED) and _NOT_STORED.search(text):
+        code = NOT_STORED
     if code != 0:
         raise StageFailedError(name, _program_exit(code, text), log, last_lines(log))
-    if _NOT_STORED.search(text):
-        raise StageFailedError(name, NOT_STORED, log, last_lines(log))
     if f"Running stage '{name}'" in text:
         return Outcome.RAN
     return Outcome.RESTORED if f"Stage '{name}' is cached" in text else Outcome.UNCHANGED
