@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pivotrl_core.evaluation.scoring import NO_SANDBOX
 from pivotrl_core.files import read_json
 from pivotrl_core.verifiers import sandbox
-
-NO_SANDBOX = "no sandbox: "  # as pivotrl_core/evaluation/scoring.py begins the reason
 
 
 def lacked_sandbox(root: Path, outs: Sequence[str]) -> bool:

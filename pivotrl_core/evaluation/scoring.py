@@ -11,13 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pivotrl_core.evaluation.protocol import Benchmark, Item, ItemScore
 from pivotrl_core.verifiers import sandbox
 
+NO_SANDBOX = "no sandbox: "
+"""How the reason of a benchmark begins that was skipped for want of one."""
+
 
 def skip_reason(benchmark: Benchmark) -> str | None:
     """Why this benchmark cannot be scored on this machine, as tables print it; None where it can."""
     if not benchmark.needs_sandbox:
         return None
     reason = sandbox.available()
-    return None if reason is None else f"no sandbox: {reason}"
+    return None if reason is None else f"{NO_SANDBOX}{reason}"
 
 
 def score_answers(

@@ -118,11 +118,6 @@ class Tracker:
         """Register a child's model by a pointer to where its weights lie. Returns the version."""
         return register(self.client, name, pointer, run_id, lineage)
 
-    def find_parent(self, run_id: str) -> str | None:
-        """MLflow id of the parent of a flow run, None where it has none."""
-        runs = self._search(f"tags.`{RUN_TAG}` = '{run_id}'")
-        return runs[0].info.run_id if runs else None
-
     def is_incomplete(self, run_id: str) -> bool:
         """Whether a recorded flow run is not here, or only in part: COMMIT_TAG, set last, is missing.
 
