@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from flows.sections import checked_list, checked_parts, section
-from pivotrl_core.config.arms import E2ETrain, RandomRule
+from pivotrl_core.config.arms import E2ETrain, RandomRuleConfig
 from pivotrl_core.errors import ConfigError
 
 _PARTS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
@@ -54,7 +54,7 @@ def sweep_arms(arms: Mapping[str, Any], lambdas: Sequence[float] = LAMBDAS, cont
         if value != own:
             out.setdefault(_name(value), _changed(pattern, {"lambda_diff": value}))
     if controls:
-        like = {key: value for key, value in section(pattern, "select").items() if key in RandomRule.model_fields}
+        like = {key: value for key, value in section(pattern, "select").items() if key in RandomRuleConfig.model_fields}
         random = {**like, "lambda_diff": own, "rule": "random"}
         out.setdefault("random-turns", {**copy.deepcopy(dict(pattern)), "select": random})
         out.setdefault("all-turns", {**copy.deepcopy(dict(pattern)), "select": {"rule": "all"}})

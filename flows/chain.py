@@ -17,7 +17,7 @@ from flows.terminal import LogEcho, say, together
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.processes import last_lines
 from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
-from tasks.settings import child_environment
+from tasks.settings import child_environment, main_checkout
 from tasks.skipped import lacked_sandbox
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
 from tasks.supervision import StageFailedError, run_supervised
@@ -27,18 +27,24 @@ Pull = Callable[[Session], None]
 
 
 class ChainFailedError(PivotRLError):
-    """Stages failed. Carries the exit code of the first one, and what became of every stage."""
+    """Stages failed. Carries the exit code of the first one, what became of the others, and what failed."""
 
-    def __init__(
-        self, errors: dict[str, BaseException], skipped: list[str], outcomes: Mapping[str, Outcome]
-    ) -> None:  # fmt: skip
-        self.errors, self.skipped, self.outcomes = errors, skipped, outcomes
+    outcomes: Mapping[str, Outcome] = {}
+    failed: Mapping[str, str] = {}
+
+    def __init__(self, errors: dict[str, BaseException], skipped: list[str]) -> None:
+        self.failed = {**dict.fromkeys(errors, "failed"), **dict.fromkeys(skipped, "not run")}
         first = next(iter(errors.values()))
         self.exit_code = first.exit_code if isinstance(first, PivotRLError) else PivotRLError.exit_code
         lines = [str(error) for error in errors.values()]
         if skipped:
             lines.append(f"not run, because they need what failed: {', '.join(skipped)}")
         super().__init__("\n".join(lines))
+
+    def add(self, text: str) -> None:
+        """Let the message end with a text."""
+        if text:
+            self.args = (f"{self}\n{text}",)
 
 
 def _as_it_is(_session: Session) -> None:
@@ -72,7 +78,7 @@ def pull_from_source(session: Session) -> None:
     log = session.place.logs / "pull.log"
     # Stages may be cut off from the hub; a pull is what goes outside.
     environment = child_environment(session.root, session.state, offline=False)
-    command = [sys.executable, "-m", "tasks.pull_program", str(session.checkout)]
+    command = [sys.executable, "-m", "tasks.pull_program", str(main_checkout(session.checkout))]
     code = run_supervised(command, session.root, environment, log, poll=LogEcho(log).poll)
     if code != 0:
         raise StageFailedError(f"pull from {source_name(session.config.source)}", code, log, last_lines(log))
@@ -101,12 +107,13 @@ def run_chain(
     if outcomes["pull"] is not Outcome.UNCHANGED:
         say("pull: new data")
     plan.prepare(session)
-    bring_all(session, recording, outcomes, plan.keep_going)
-    return outcomes
+    return bring_all(session, recording, outcomes, plan.keep_going)
 
 
-def bring_all(session: Session, recording: Recording, outcomes: dict[str, Outcome], keep_going: bool = False) -> None:
-    """Bring the stages that have no outcome yet up to date, in order, and put down what became of each.
+def bring_all(
+    session: Session, recording: Recording, outcomes: dict[str, Outcome], keep_going: bool = False
+) -> dict[str, Outcome]:
+    """Bring every stage of the graph up to date. Returns what became of each, after `outcomes` of those before it.
 
     Raises:
         ChainFailedError: A stage failed; with `keep_going` only after all that do not need it.
@@ -114,7 +121,7 @@ def bring_all(session: Session, recording: Recording, outcomes: dict[str, Outcom
     errors: dict[str, BaseException] = {}
     skipped: list[str] = []
     for status in query_graph(session.root):
-        if status.frozen or status.name in outcomes:
+        if status.frozen:
             continue
         if any(dep in errors or dep in skipped for dep in status.deps):
             skipped.append(status.name)
@@ -127,7 +134,10 @@ def bring_all(session: Session, recording: Recording, outcomes: dict[str, Outcom
             if not keep_going:
                 break
     if errors:
-        raise ChainFailedError(errors, skipped, outcomes)
+        failure = ChainFailedError(errors, skipped)
+        failure.outcomes = outcomes
+        raise failure
+    return outcomes
 
 
 def _run_one(session: Session, recording: Recording, status: StageStatus, outcomes: dict[str, Outcome]) -> Outcome:

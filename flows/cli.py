@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from flows.bench import bench
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import EXIT_SOFTWARE, PivotRLError
 
 Number = TypeVar("Number", int, float)
@@ -127,8 +128,8 @@ def compare(a: str, b: str) -> None:
 
 
 @app.command()
-def export(pool: Path, out: Path, as_json: AsJson = False) -> None:
-    """Write a pool as NeMo Gym pivot rows. Example: pivotrl export data/pools/pivotrl pivots.jsonl."""
+def export(pool: str, out: Path, as_json: AsJson = False) -> None:
+    """Write a pool, or RUN:ARM, as NeMo Gym pivot rows. Example: pivotrl export data/pools/pivotrl pivots.jsonl."""
     from flows.exporting import export_text
 
     _print(export_text(pool, out, as_json))
@@ -164,11 +165,11 @@ def serve_verifier(
     """Give verdicts over HTTP. Example: pivotrl serve-verifier --port 8901 --compat nemo-gym."""
     from flows.grading import Address, Rows, serve_verifier
     from flows.launch import make_request
-    from pivotrl_core.service.room import Room
+    from pivotrl_core.service.queue_limits import QueueLimits
 
     request = make_request(None, "", "", settings or [], False, params)
-    room = Room(requests=requests, body_bytes=body_mib << 20)
-    serve_verifier(Address(host, port), processes, Rows(domain, compat, workspaces), request, room)
+    limits = QueueLimits(requests=requests, body_bytes=body_mib << 20)
+    serve_verifier(Address(host, port), processes, Rows(domain, compat, workspaces), request, limits)
 
 
 @app.command()
@@ -209,7 +210,7 @@ def serve(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port on the loopback interface")] = 5000,
+    port: Annotated[int, typer.Option(help="TCP port on the loopback interface")] = 5000,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="first record runs again that MLflow has lost")] = False,
 ) -> None:
     """Open MLflow on the finished runs. Example: pivotrl ui --port 5001."""
@@ -256,13 +257,13 @@ def main(arguments: list[str] | None = None) -> Any:
     try:
         app(arguments, standalone_mode=True)
     except PivotRLError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {without_credentials(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:  # a full disk, a folder that may not be written: what it says is enough
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {without_credentials(str(error))}", file=sys.stderr)
         sys.exit(EXIT_SOFTWARE)
     except Exception:  # noqa: BLE001 - Python's own exit code, 1, would say that a reproduction differs
-        traceback.print_exc()
+        print(without_credentials(traceback.format_exc()), file=sys.stderr)
         sys.exit(EXIT_SOFTWARE)
 
 

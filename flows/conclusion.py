@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +12,25 @@ from flows.session import Session
 from flows.terminal import say
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.files import read_json, write_json
-from tasks.differences import TIMINGS
 from tasks.dvc_lock import LOCK_NAME, read_lock, results_digest
 from tasks.graph import Outcome, default_remote, push
 from tasks.last_good import starts_in
-from tasks.provenance import Provenance, collect_provenance, record_run
+from tasks.provenance import Provenance, changed_since, collect_provenance, record_run
 from tasks.repository import RUN_REFS, Repository
 from tasks.scratch import prune_scratch
 from tasks.settings import State
+from tasks.spending import spending_text
 from tasks.tracking.flow_run import Recording
 
 log = logging.getLogger(__name__)
 
+NOTHING: Mapping[str, str] = {}
 TABLE = Path("reports") / "compare" / "table.md"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a finished run says. `recorded` is False where the run named here had recorded this result before.
-
-    `spent` are the seconds of the stages that it executed, `reused` those that the others had taken in earlier runs.
-    """
+    """What a finished run says. `recorded` is False where the run named here had recorded this result before."""
 
     run_id: str
     recorded: bool
@@ -42,8 +40,7 @@ class Summary:
     commit: str
     report: str
     table: str
-    spent: float = 0.0
-    reused: float = 0.0
+    spent: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -54,68 +51,55 @@ class Summary:
         counts = f"{self.executed} stages executed, {self.restored} restored, {self.unchanged} unchanged"
         what = "finished" if self.recorded else "has this result already"
         lines = [self.table.rstrip(), "", f"{counts}; run {self.run_id} {what}"]
-        reused = f"those reused had taken {self.reused / 60:,.1f}"
-        lines += [f"time:    {self.spent / 60:,.1f} minutes in the stages executed; {reused}"]
+        lines += [f"spent:   {self.spent}"] if self.spent else []
         lines += [f"record:  {self.commit}  (pivotrl reproduce {self.run_id})"] if self.commit else []
         lines += [f"report:  {self.report}"] if self.report else []
         return "\n".join([*lines, "runs:    make ui    (MLflow on the finished runs; also: pivotrl ui)"]).lstrip("\n")
 
 
 def conclude(
-    session: Session, recording: Recording, outcomes: Mapping[str, Outcome], failed: Mapping[str, str] | None = None
+    session: Session, recording: Recording, outcomes: Mapping[str, Outcome], failed: Mapping[str, str] = NOTHING
 ) -> Summary:
     """Record a finished run, unless it executed nothing and its result is recorded already: then MLflow has it too.
 
     Args:
-        session: The run.
+        session: Of the run.
         recording: Its side of MLflow.
-        outcomes: What became of each stage of its graph.
-        failed: Stages of arms that were left out of it, each with why; the record names them.
+        outcomes: What became of each stage.
+        failed: What became of stages of arms that are no longer in the session.
     """
     lock = read_lock(session.root / LOCK_NAME)
     digest = results_digest(lock, outcomes)
     known = _find_recorded(session, digest)
+    spent = spending_text(session.root, outcomes)
     counts = {one: sum(outcome is one for name, outcome in outcomes.items() if name != "pull") for one in Outcome}
-    spent, reused = stage_seconds(session.root, outcomes)
     if known is not None and not counts[Outcome.RAN]:
         recording.discard()
         return Summary(**{**known, "recorded": False, "executed": 0, "unchanged": counts[Outcome.UNCHANGED],
-                          "restored": counts[Outcome.RESTORED], "spent": spent, "reused": reused})  # fmt: skip
-    if kept := _kept_notice(session.root):
-        say(kept)
-        session = replace(session, notice="; ".join(filter(None, [session.notice, kept])))
-    stages = {**(failed or {}), **{name: str(one) for name, one in outcomes.items()}}
+                          "restored": counts[Outcome.RESTORED], "spent": spent})  # fmt: skip
     table = _table(session.root)
     provenance = collect_provenance(session.root, session.config, session.run_id, session.snapshot)
     report = _write_report(session, provenance)
-    commit = record_run(session.root, provenance, session.snapshot, stages)
+    stages = {**failed, **{name: str(one) for name, one in outcomes.items()}}
+    commit = record_run(session.root, provenance, session.snapshot, stages, _changed_files(session))
     recording.begin()
-    shown = f"{session.notice}\n\n{table}" if session.notice and table else table
-    recording.finish("FINISHED", shown, session.folder, commit)
-    _publish(session, shown)
+    recording.finish("FINISHED", table, session.folder, commit)
+    _publish(session, table)
     _push(session)
     prune_scratch(session.root, session.state)
     summary = Summary(session.run_id, True, counts[Outcome.RAN], counts[Outcome.UNCHANGED], counts[Outcome.RESTORED],
-                      commit, report, table, spent, reused)  # fmt: skip
+                      commit, report, table, spent)  # fmt: skip
     write_json(_recorded_file(session.state, digest), summary.to_json())
     return summary
 
 
-def stage_seconds(root: Path, outcomes: Mapping[str, Outcome]) -> tuple[float, float]:
-    """Wall-clock seconds of the stages that this run executed, and those that the others took when they were."""
-    spent = reused = 0.0
-    for name, outcome in outcomes.items():
-        timing = root / TIMINGS / f"{name.replace('@', '-')}.json"
-        seconds = float(read_json(timing)["seconds"]) if timing.is_file() else 0.0
-        spent, reused = (spent + seconds, reused) if outcome is Outcome.RAN else (spent, reused + seconds)
-    return spent, reused
-
-
-def _kept_notice(root: Path) -> str:
-    """What the cost of a night leaves out, where it trains on from models of earlier ones."""
-    kept = ", ".join(name.removesuffix(".dvc") for name in starts_in(root))
-    left_out = f"what earlier nights spent on {kept}, where training starts from, is not in the cost"
-    return left_out if kept else ""
+def _changed_files(session: Session) -> list[str]:
+    """What somebody changed in the checkout while the run worked in it. A worktree is nobody else's."""
+    changed = changed_since(session.root, session.snapshot) if session.root == session.checkout else []
+    if changed:
+        say(f"changed while the run worked on them, and recorded as so changed: {', '.join(changed)}; stages may have "
+            "used either state, so run again to be sure of the result")  # fmt: skip
+    return changed
 
 
 def _recorded_file(state: State, digest: str) -> Path:

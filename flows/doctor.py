@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import PivotRLError
 from tasks.project_lock import read_holder
-from tasks.settings import State, dvc_cache, find_checkout, find_state, main_checkout, without_credentials
+from tasks.settings import State, dvc_cache, find_checkout, find_state, main_checkout
 
 if TYPE_CHECKING:
     from pivotrl_core.config.tree import Config

@@ -9,17 +9,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flows.request import Request
 from flows.session import load_request
 from flows.verifying import COMPAT, check_options
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.service.room import Room
+from pivotrl_core.service.queue_limits import QueueLimits
 from pivotrl_core.stages.context import Places, pulled_workspaces
 from pivotrl_core.verifiers.rows import DOMAINS
 from tasks.settings import apply_environment, find_checkout, find_state, main_checkout
+
+if TYPE_CHECKING:
+    from pivotrl_core.config.tree import Config
+    from pivotrl_core.service.work import WorkerSettings
 
 TOKEN_VARIABLE = "PIVOTRL_SERVICE_TOKEN"  # noqa: S105 - the name of one
 KEEP_ALIVE_SECONDS = 75
@@ -47,7 +52,7 @@ class Rows:
     workspaces: Path | None = None
 
 
-def serve_verifier(address: Address, processes: int, rows: Rows, request: Request, room: Room) -> None:
+def serve_verifier(address: Address, processes: int, rows: Rows, request: Request, limits: QueueLimits) -> None:
     """Serve until ended by a signal.
 
     Args:
@@ -55,13 +60,12 @@ def serve_verifier(address: Address, processes: int, rows: Rows, request: Reques
         processes: That grade; 0: one for each processor.
         rows: How rows are judged.
         request: Which parameters the verifier is made from.
-        room: How much the service takes on.
+        limits: How much the service takes on.
 
     Raises:
         ConfigError: no such domain or compatibility, the verifier cannot be made here, or the address is not free.
     """
     from pivotrl_core.service.app import make_app
-    from pivotrl_core.service.work import Duties
 
     check_options(rows.domain, rows.compat)
     root = find_checkout()
@@ -71,14 +75,29 @@ def serve_verifier(address: Address, processes: int, rows: Rows, request: Reques
     variable = config.verifier.service.token_variable if config.verifier.service else TOKEN_VARIABLE
     token = os.environ.get(variable, "")
     places = Places(main_checkout(root), state.store, pulled_workspaces(root))
-    duties = Duties(config, places, DOMAINS.get(rows.domain, ""), rows.compat == COMPAT, rows.workspaces)
+    settings = worker_settings(config, places, rows)
     processes = processes or len(os.sched_getaffinity(0))
     with _listening(address) as sockets:
-        app = make_app(duties, processes, room, token)
+        app = make_app(settings, processes, limits, token)
         _warn(address, variable, token)
         bound = Address(address.host, sockets[0].getsockname()[1])
         print(f"verdicts at {bound.url}, {processes} processes; Ctrl-C ends it", flush=True)
         _serve(app, sockets)
+
+
+def worker_settings(config: Config, places: Places, rows: Rows) -> WorkerSettings:
+    """What processes that grade are made from: the verifiers of a configuration, on this machine."""
+    from pivotrl_core.service.work import WorkerSettings
+    from pivotrl_core.stages.verification import PAID_FOR, verifier_here
+
+    return WorkerSettings(
+        make_verifier=partial(verifier_here, config, places),
+        cache=places.store / PAID_FOR,
+        pulled=places.workspaces,
+        domain=DOMAINS.get(rows.domain, ""),
+        compat=rows.compat == COMPAT,
+        workspaces=rows.workspaces,
+    )
 
 
 @contextmanager

@@ -17,12 +17,15 @@ from flows.request import Request
 from flows.session import load_request
 from pivotrl_core.config.inputs import DataConfig
 from pivotrl_core.config.tree import Config
-from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
-from pivotrl_core.errors import DataError
+from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.files import read_json
 from pivotrl_core.pivots.candidates import iterate_candidates
+from pivotrl_core.stages.models import configured_renderer, source_model
+from pivotrl_core.trajectories.formatting import ToolFormat
 from pivotrl_core.trajectories.inspection import QUANTILES, inspect_files
 from pivotrl_core.trajectories.places import files_below, pattern_base
+from pivotrl_core.trajectories.rows import is_trajectory_name
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Split, Trajectory
 from tasks.pull.manifest import PullSplit
@@ -30,6 +33,7 @@ from tasks.pull.origin import is_data_key, split_of
 from tasks.settings import find_checkout, find_state
 
 PLAIN = Request()
+_ENDINGS = "names of trajectory files end in .jsonl, .ndjson, .json or .traj (also .gz, .zst)"
 
 
 @dataclass(slots=True)
@@ -79,12 +83,13 @@ def inspect_text(places: Sequence[Path], as_json: bool, tokens: bool = True, req
         request: What differs from params.yaml: the model, the parameter file.
 
     Raises:
+        ConfigError: The model has no folder or no tokenizer.
         DataError: There is no such file, or none to train on.
     """
     train, warmup = _files(places)
     root = find_checkout()
     config = load_request(root, request)[1]
-    limits = Limits(max_argument_bytes=config.data.max_argument_bytes)
+    limits = Limits(max_argument_bytes=config.data.max_argument_bytes, tool_format=ToolFormat(config.data.tool_format))
     lengths = CandidateLengths(_renderer(root, config)) if tokens else None
     value = {**inspect_files(train, lengths, limits).to_json(), **(lengths.to_json(config.data) if lengths else {})}
     if pools := _pools(root):
@@ -95,13 +100,15 @@ def inspect_text(places: Sequence[Path], as_json: bool, tokens: bool = True, req
 
 
 def _files(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """The files that a run would train on, and those for the warm-up; a single file may bear any name."""
+    """The files that a run would train on, and those for the warm-up; a single file may be hidden."""
     by_split: dict[PullSplit, list[Path]] = {split: [] for split in PullSplit}
     for place in places:
         base, pattern = pattern_base(place)
         if not base.exists():
             raise DataError(f"{place}: no such file or folder")
         if base.is_file():
+            if not is_trajectory_name(base.name):
+                raise DataError(f"{place}: {_ENDINGS}; give the file such a name")
             by_split[PullSplit.TRAIN].append(base)
             continue
         keys = (path.relative_to(base).as_posix() for path in files_below(base, pattern))
@@ -109,8 +116,7 @@ def _files(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
             by_split[split_of(key)].append(base / key)
     if not by_split[PullSplit.TRAIN]:
         raise DataError(
-            f"{', '.join(map(str, places))}: no .jsonl, .json or .traj file (also .gz, .zst) to train on; warmup/ is "
-            "for the warm-up alone"
+            f"{', '.join(map(str, places))}: nothing to train on; {_ENDINGS}, and warmup/ is for the warm-up alone"
         )
     train, warmup = (list(dict.fromkeys(by_split[split])) for split in (PullSplit.TRAIN, PullSplit.WARMUP))
     return train, warmup
@@ -127,12 +133,17 @@ def _renderer(root: Path, config: Config) -> ChatRenderer:
 
     from pivotrl_core.engines.hub import TOKENIZER_FILES
     from pivotrl_core.stages.context import StageContext
-    from pivotrl_core.stages.models import source_model
 
     state = find_state(root)
     context = StageContext(config, root, state.scratch, state.store, state.models, root)
     folder = source_model(context, TOKENIZER_FILES)
-    return configured_renderer(AutoTokenizer.from_pretrained(folder, local_files_only=True), config.data)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{folder}: no tokenizer that transformers can read; name a model folder that has one"
+        ) from error
+    return configured_renderer(tokenizer, config.data)
 
 
 def _quantiles(lengths: Sequence[int]) -> dict[str, int]:

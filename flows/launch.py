@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from flows.request import NO_WARMUP, Request, model_settings, parse_setting, trajectory_settings
-from tasks.settings import State, apply_environment, find_checkout, find_state, without_credentials
+from flows.terminal import show_warnings
+from pivotrl_core.addresses import without_credentials
+from tasks.settings import State, apply_environment, find_checkout, find_state
 
 
 def make_request(
@@ -34,6 +37,8 @@ def _prepare() -> tuple[Path, State]:
     root = find_checkout()
     state = find_state(root)
     state.root.mkdir(parents=True, exist_ok=True)
+    if "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL" not in os.environ:  # whoever sets it has a console of Prefect's
+        show_warnings()
     apply_environment(state)
     os.chdir(root)
     return root, state
@@ -131,10 +136,9 @@ def open_ui(port: int, rebuild: bool = False) -> None:
         rebuild: Record runs that MLflow does not show first, from their reports.
 
     Raises:
-        ConfigError: The server is to be here, and the port cannot be listened on.
+        ConfigError: The port is taken.
     """
     root, state = _prepare()
-    from tasks.server import require_free
     from tasks.tracking.database import STORE_VARIABLE
 
     uri = state.tracking_uri
@@ -146,11 +150,23 @@ def open_ui(port: int, rebuild: bool = False) -> None:
         address = without_credentials(uri)
         print(f"the runs are on the MLflow server {address} (MLFLOW_TRACKING_URI): open that; nothing was started here")
         return
-    require_free(port)
+    _require_free(port)
     print(f"MLflow on http://127.0.0.1:{port} (end with Ctrl-C)", flush=True)
     command = [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     # The address may hold a password, and everybody on the machine can read a command line.
     os.execve(sys.executable, command, {**os.environ, STORE_VARIABLE: uri})  # noqa: S606 - no shell is meant
+
+
+def _require_free(port: int) -> None:
+    """Raises ConfigError where a port of the loopback interface is taken: MLflow would end with 0."""
+    from pivotrl_core.errors import ConfigError
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: a closed connection takes no port
+        try:
+            probe.bind(("127.0.0.1", port))
+        except (OSError, OverflowError) as error:
+            raise ConfigError(f"port {port} of 127.0.0.1 cannot be used ({error}); name another with --port") from error
 
 
 def collect() -> str:

@@ -200,4 +200,8 @@ def _notes(record: Record, root: Path, run_id: str) -> list[str]:
     ]
     if record.facts.get("config_digest") != now.config_digest:
         notes.append("the parameters are not those of the record")
+    if changed := record.facts.get("changed_while_running"):
+        notes.append(
+            f"files were changed while the recorded run worked, and it may have used both: {', '.join(changed)}"
+        )
     return notes

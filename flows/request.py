@@ -29,6 +29,7 @@ _PARTS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "arms": ((list, tuple), "a list of names"),
     "quick": (bool, "true or false"),
     "params": (str, "the path of a parameter file"),
+    "curtail": (bool, "true or false"),
     "sweep": ((Mapping, type(None)), "lambdas and controls"),
 }
 
@@ -38,7 +39,8 @@ class Request:
     """Overrides by dotted key, the arms to keep (all where empty), whether sizes shrink to a walk-through.
 
     `params` names a parameter file to use instead of params.yaml, relative to the checkout; `sweep` says which arms of
-    a sweep come to those of the parameters.
+    a sweep come to those of the parameters; `curtail` lets a profile stop where the arms' rules are decided, where the
+    parameters do not say for themselves.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -46,6 +48,7 @@ class Request:
     quick: bool = False
     params: str = ""
     sweep: Sweep | None = None
+    curtail: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -85,6 +88,8 @@ class Request:
             _shrink(out)
         self._put_in(out)
         lines = _drop_episode_arms(out)
+        if self.curtail:
+            _curtail(out)
         if self.settings.get(NO_WARMUP) == 0 and _warmup_epochs(values) > 0:
             lines.append(
                 f"{NO_WARMUP}: 0, so the base policy is the model as it is; profile and training start from it"
@@ -157,6 +162,26 @@ def _drop_episode_arms(values: dict[str, Any]) -> list[str]:
         del arms[name]
     what = ", ".join(dropped)
     return [f"arms left out, because these trajectories have no environment to play in: {what}"] if dropped else []
+
+
+def _curtail(values: dict[str, Any]) -> None:
+    """Let the profile draw what the arms' rules need, unless the parameters say how, or an arm needs all of it.
+
+    An adaptive rule looks at all samples; what is not drawn cannot be replayed.
+    """
+    profile = section(values, "profile")
+    if any(key in profile for key in ("curtail", "staged", "decides_for")):
+        return
+    arms = [section(section(values, "arms"), name) for name in section(values, "arms")]
+    rules = [dict(section(arm, "select")) for arm in arms if section(arm, "select")]
+    if any(rule.get("rule") == "adaptive-eta" for rule in rules) or any(
+        section(a, "train").get("replay") for a in arms
+    ):
+        return
+    distinct = [rule for at, rule in enumerate(rules) if rule not in rules[:at]]
+    if distinct:
+        set_value(values, "profile.curtail", True)
+        set_value(values, "profile.decides_for", distinct)
 
 
 def _arm_of(key: str) -> str | None:

@@ -91,6 +91,11 @@ def _place(checkout: Path, run: str, scratch: Path) -> Path:
     """A folder with the run's params.yaml, profiles, base policy, and the workspaces that its rows name."""
     if (Path(run) / PROFILES).is_dir():
         return Path(run).resolve()
+    if Path(run).is_dir():
+        raise DataError(
+            f"{run}: this folder has no {PROFILES}; a run with its own trajectories, model or settings leaves none in "
+            "the checkout: name it by its id, as `pivotrl run` printed it"
+        )
     from tasks.records import find_record
     from tasks.settings import dvc_cache
     from tasks.stored import copy_output, link_output
@@ -124,8 +129,8 @@ def _parser(root: Path, checkout: Path, config: Config) -> Parse:
 
     @cache
     def renderer() -> Any:
-        from pivotrl_core.engines.chat import configured_renderer
         from pivotrl_core.engines.model import follow_path, load_tokenizer
+        from pivotrl_core.stages.models import configured_renderer
 
         base = follow_path(root / BASE, checkout)
         return configured_renderer(load_tokenizer(base, base), config.data)

@@ -9,12 +9,14 @@ from typing import Any
 from prefect import flow, runtime
 
 from flows import quick
-from flows.chain import DEFAULT_PLAN, ChainFailedError, Plan, Pull, pull_from_source, run_chain
+from flows.chain import DEFAULT_PLAN, ChainFailedError, Plan, Pull, bring_all, pull_from_source, run_chain
 from flows.conclusion import Summary, conclude
-from flows.remainder import conclude_others
+from flows.partial import without_failed
 from flows.request import Request
 from flows.session import Session, open_session
 from flows.terminal import say
+from pivotrl_core.errors import PivotRLError
+from tasks.graph import Outcome
 from tasks.notify import tell_failure
 from tasks.provenance import collect_provenance
 from tasks.run_ids import check_run_id, made_run_id, new_run_id
@@ -104,10 +106,25 @@ def _work(session: Session, plan: Plan, pull: Pull, tracked: bool) -> Summary:
         try:
             outcomes = run_chain(session, recording, plan, pull)
         except ChainFailedError as failure:
-            if plan.keep_going and session.root != session.checkout:
-                conclude_others(session, recording, failure)
+            failure.add(_compare_the_others(session, recording, failure))
             raise
         return conclude(session, recording, outcomes)
     except BaseException as error:
         recording.finish("FAILED" if isinstance(error, Exception) else "KILLED", "", None, "")
         raise
+
+
+def _compare_the_others(session: Session, recording: Recording, failure: ChainFailedError) -> str:
+    """Compare and record the arms that a failure left whole. Returns what that says, empty where there are none."""
+    rest = without_failed(session, failure.failed) if session.root != session.checkout else None
+    if rest is None:
+        return ""
+    say(f"compared without what failed: {', '.join(rest.config.arms)}")
+    recording.keep_only(rest.config)
+    try:
+        outcomes = bring_all(rest, recording, {"pull": failure.outcomes["pull"]})
+        before = {name: one for name, one in failure.outcomes.items() if one is not Outcome.UNCHANGED}
+        summary = conclude(rest, recording, {**outcomes, **before}, failure.failed)
+    except PivotRLError as error:
+        return f"the other arms could not be compared: {error}"
+    return f"the other arms were compared and recorded:\n\n{summary.text()}"

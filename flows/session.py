@@ -80,7 +80,7 @@ def open_session(
             say(f"left by a dead run: {line}")
         snapshot = take_snapshot(checkout)
         if snapshot.left_out:
-            say(f"not in the run's record (large, or named like keys or data): {', '.join(snapshot.left_out)}")
+            say(f"not in the run's record: {', '.join(snapshot.left_out)}")
 
         def session_in(root: Path) -> Session:
             place = _workplace(root, state, config, run_id)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pivotrl_core.addresses import without_credentials
 from tasks.following import LineFollower
 
 _QUIET_SECONDS = 20.0
@@ -20,7 +22,23 @@ _FROM_DVC = (
 
 def say(line: str) -> None:
     """One line of progress, with the time of day."""
-    print(f"{time.strftime('%H:%M:%S')}  {line}", file=sys.stderr, flush=True)
+    print(f"{time.strftime('%H:%M:%S')}  {without_credentials(line)}", file=sys.stderr, flush=True)
+
+
+class _Shown(logging.Handler):
+    """Says warnings and errors of ours, but for what the command line says by itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not getattr(record, "told_anyway", False):
+            say(self.format(record))
+
+
+def show_warnings() -> None:
+    """Say what our modules log: on the console Prefect shows its own log and ours alike, and both are off there."""
+    for package in ("flows", "tasks", "pivotrl_core"):
+        logger = logging.getLogger(package)
+        if not any(isinstance(handler, _Shown) for handler in logger.handlers):
+            logger.addHandler(_Shown(logging.WARNING))
 
 
 class LogEcho:

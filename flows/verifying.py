@@ -12,6 +12,7 @@ from typing import BinaryIO, TextIO
 from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.files import atomic_path
 from pivotrl_core.trajectories.decoding import decode_json
+from pivotrl_core.trajectories.rows import open_unpacked
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.rows import DOMAINS, verify_row
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
@@ -24,19 +25,19 @@ def verify_file(rows: Path, domain: str = "", compat: str = "", out: Path | None
     """Write one JSON line for each line that is not blank; how many of them have no verdict.
 
     Args:
-        rows: JSON a line: pivot rows with a `response`; workspaces that they name lie beside the file.
+        rows: JSON a line, plain or packed: pivot rows with a `response`; workspaces that they name lie beside the file.
         domain: a key of `DOMAINS`; empty: by what each row carries.
         compat: `nemo-gym`, or empty.
         out: Receives the lines; standard output where there is none.
 
     Raises:
         ConfigError: no such domain, or nothing of that name to be compatible with.
-        DataError: there is no such file.
+        DataError: there is no such file, or a packed one is broken.
     """
     check_options(domain, compat)
     if not rows.is_file():
         raise DataError(f"{rows}: no such file; give a file of JSON lines")
-    with rows.open("rb") as source, TemporaryDirectory(prefix="pivotrl-verify-") as scratch:
+    with open_unpacked(rows) as source, TemporaryDirectory(prefix="pivotrl-verify-") as scratch:
         cache = VerdictCache(Path(scratch) / "verdicts.sqlite")
         verdicts = _verdicts(source, DOMAINS.get(domain, ""), compat == COMPAT, rows.parent, cache)
         if out is None:
@@ -60,14 +61,14 @@ def check_options(domain: str, compat: str) -> None:
 def _verdicts(
     source: BinaryIO, domain: str, compat: bool, workspaces: Path, cache: VerdictCache
 ) -> Iterator[dict[str, Json]]:
-    for line in _lines(source):
+    for number, line in enumerate(_lines(source), start=1):
         if line is None:
-            yield _no_verdict(f"a line of over {MAX_LINE_BYTES} bytes")
+            yield _no_verdict(number, f"a line of over {MAX_LINE_BYTES} bytes")
         elif line.strip():
             try:
                 yield verify_row(_decode(line), domain, compat, workspaces, cache=cache)
             except DataError as error:
-                yield _no_verdict(str(error))
+                yield _no_verdict(number, str(error))
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes | None]:
@@ -88,8 +89,8 @@ def _decode(line: bytes) -> Json:
         raise DataError(f"not JSON: {str(error)[:200]}") from None
 
 
-def _no_verdict(error: str) -> dict[str, Json]:
-    return {"reward": None, "error": error[:500]}
+def _no_verdict(line: int, error: str) -> dict[str, Json]:
+    return {"reward": None, "error": f"line {line}: {error}"[:500]}
 
 
 def _write(target: TextIO, verdicts: Iterator[dict[str, Json]]) -> tuple[int, int]:

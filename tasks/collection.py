@@ -21,7 +21,7 @@ from tasks.dvc_lock import LOCK_NAME, LockedStage, parse_lock, parse_pointer, re
 from tasks.repository import RUN_REFS, Repository
 from tasks.scratch import clear_scratch
 from tasks.settings import State, dvc_cache
-from tasks.stored import CACHED_FILES, cached_path
+from tasks.stored import FILES, place_in_cache
 from tasks.worktree import sweep_worktrees
 
 UNREAD_DAYS = 90
@@ -44,7 +44,7 @@ def collect_garbage(root: Path, state: State) -> str:
     worktrees = sweep_worktrees(root, state)
     wanted = _wanted(root, state, cache)
     removed, size = 0, 0
-    for path in sorted((cache / CACHED_FILES).glob("??/*")):
+    for path in sorted((cache / FILES).glob("??/*")):
         name = path.parent.name + path.name
         if name not in wanted and path.is_file():
             size += path.stat().st_size
@@ -112,5 +112,5 @@ def _names(cache: Path, stage: LockedStage) -> set[str]:
 
 def _members(cache: Path, folder: str) -> set[str]:
     """Files of a folder, which the cache keeps as a JSON list under the folder's own name."""
-    path = cached_path(cache, folder)
+    path = place_in_cache(cache, folder)
     return {str(entry["md5"]) for entry in json.loads(path.read_text(encoding="utf-8"))} if path.is_file() else set()

@@ -18,6 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import ConfigError, TemporaryError
 from pivotrl_core.guardian import TIMED_OUT
 from pivotrl_core.processes import last_lines
@@ -32,9 +33,7 @@ from tasks.supervision import (
 
 LOCK_SECONDS = 600.0  # that a command of somebody's own may take; DVC gives its lock back while a stage runs
 _EXIT = re.compile(r"exited with (-?[0-9]+)")
-_NOT_STORED = re.compile(r"^ERROR: failed to transfer", re.MULTILINE)
-"""So says DVC, and ends with 0 where it was in a folder; after a file it stops with advice that does not help."""
-_DVC_FAILED = 255
+_NOT_STORED = re.compile(r"^ERROR: failed to transfer", re.MULTILINE)  # so says DVC, and ends with 0
 
 
 class GraphError(ConfigError):
@@ -207,7 +206,7 @@ def run_stage(place: Workplace, name: str, force: bool = False, poll: Callable[[
     command = dvc_command("repro", "--single-item", *flags, name)
     code = run_supervised(command, place.root, place.environment, log, poll=poll)
     text = _written_since(log, start)
-    if code in (0, _DVC_FAILED) and _NOT_STORED.search(text):
+    if _NOT_STORED.search(text):  # of a single file DVC then says something else, and ends with an error
         code = NOT_STORED
     if code != 0:
         raise StageFailedError(name, _program_exit(code, text), log, last_lines(log))
@@ -225,7 +224,7 @@ def _written_since(log: Path, start: int) -> str:
 def _program_exit(code: int, text: str) -> int:
     """DVC says in words how the stage's program ended; its own exit code is 255 for all of them."""
     found = _EXIT.findall(text)
-    if code in (TIMED_OUT, DISK_FULL, 137, 143) or not found:
+    if code in (TIMED_OUT, DISK_FULL, NOT_STORED, 137, 143) or not found:
         return code
     inner = int(found[-1])
     return inner if inner >= 0 else 128 - inner
@@ -308,10 +307,10 @@ def _call(place: Workplace, name: str, *arguments: str) -> None:
     log = place.logs / f"{name}.log"
     start = log.stat().st_size if log.is_file() else 0
     code = run_supervised(dvc_command(*arguments), place.root, place.environment, log)
-    if code == 0 and _NOT_STORED.search(_written_since(log, start)):
+    if _NOT_STORED.search(_written_since(log, start)):
         code = NOT_STORED
     if code != 0:
-        detail = "\n".join(last_lines(log, 5))
+        detail = without_credentials("\n".join(last_lines(log, 5)))
         raise DataTransferError(
             f"dvc {' '.join(arguments)}: {describe_exit(code)}; the whole output is in {log}\n{detail}"
         )

@@ -29,6 +29,7 @@ from tasks.dvc_lock import LOCK_NAME, read_lock
 STARTS = "last-good"
 BASE = BASE_POLICY
 _INDEX = "last-good.json"
+_ASIDE = ".old-"  # before the name of a model that is being replaced
 
 
 def starts_in(root: Path) -> list[str]:
@@ -63,17 +64,35 @@ def keep_good(root: Path, folder: Path, config: Config) -> list[str]:
     for key, train in graph.get("trains", {}).items():
         policy = root / graph["evaluates"][key]["policy"]
         if train["arm"] in good and policy.is_dir():
-            staging = folder / STARTS / f".{key}"
-            shutil.rmtree(staging, ignore_errors=True)
-            shutil.copytree(policy, staging)
-            shutil.rmtree(folder / STARTS / key, ignore_errors=True)
-            staging.rename(folder / STARTS / key)
+            _replace(folder / STARTS / key, policy)
             kept[key] = _parameters(config, train["arm"])
     index = read_json(folder / _INDEX) if (folder / _INDEX).is_file() else {}
     base = _base(root)
     old = _trained_with(index) if index.get("base") == base else {}
     _write_index(folder, base, {**old, **kept})
     return list(kept)
+
+
+def _replace(kept: Path, policy: Path) -> None:
+    """Put a copy of `policy` in the place of `kept`. A kill at any moment leaves the one or the other (`_recover`)."""
+    _recover(kept.parent)
+    staging, aside = kept.with_name(f".{kept.name}"), kept.with_name(f"{_ASIDE}{kept.name}")
+    shutil.rmtree(staging, ignore_errors=True)
+    shutil.copytree(policy, staging)
+    if kept.exists():
+        kept.rename(aside)
+    staging.rename(kept)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _recover(folder: Path) -> None:
+    """Models that a kill left aside come back to their places, unless their successors had got there."""
+    for aside in folder.glob(f"{_ASIDE}*"):
+        kept = folder / aside.name.removeprefix(_ASIDE)
+        if kept.exists():
+            shutil.rmtree(aside)
+        else:
+            aside.rename(kept)
 
 
 def offer_good(root: Path, folder: Path, config: Config) -> tuple[list[str], list[str]]:
@@ -87,6 +106,7 @@ def offer_good(root: Path, folder: Path, config: Config) -> tuple[list[str], lis
     index = read_json(folder / _INDEX) if (folder / _INDEX).is_file() else {"base": ""}
     if not index["base"] or index["base"] != _base(root):
         return [], []
+    _recover(folder / STARTS)
     graph = _read_graph(root)
     paths, lines = [], []
     for key, trained in _trained_with(index).items():

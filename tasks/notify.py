@@ -13,11 +13,15 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.files import read_json, write_json
 
 WEBHOOK_VARIABLE = "PIVOTRL_WEBHOOK"
 _TOLD, _UNTOLD = "failure-told", "failure-untold.json"
 _LONGEST = 2000  # characters of the message; chat services cut or refuse more
+
+TOLD_ANYWAY = {"told_anyway": True}
+"""Marks what the command line says by itself, so that its log shows it to nobody twice."""
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +40,8 @@ def tell_failure(run_id: str, flow: str, message: str, marks: Path) -> bool:
     """
     if (marks / _TOLD).exists() or (marks / _UNTOLD).exists():
         return False
-    log.error("%s %s failed: %s", flow, run_id, message)
+    message = without_credentials(message)
+    log.error("%s %s failed: %s", flow, run_id, message, extra=TOLD_ANYWAY)
     url = os.environ.get(WEBHOOK_VARIABLE)
     body = {"text": f"{flow} {run_id} failed: {message}"[:_LONGEST], "run_id": run_id, "flow": flow}
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,20 +52,32 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The code that a run starts from: commit, and uncommitted changes as a patch. Taken once, at the start.
+    """The code that a run starts from. Taken at the start; looked at again at the end by `changed_since`.
 
-    `left_out` names untracked files that are not in the patch: they are large, or seem to hold keys or data.
+    Attributes:
+        commit: That is checked out.
+        diff: Uncommitted changes as a patch.
+        left_out: Files that are not in the patch, with the reason.
+        tree: Git's hash of all files; empty in a record's.
     """
 
     commit: str
     diff: bytes
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = field(default=(), compare=False)
+    tree: str = field(default="", compare=False)
 
 
 def take_snapshot(root: Path) -> Snapshot:
     """Commit and changes of a checkout as they are now."""
     repository = Repository(root)
-    return Snapshot(repository.head(), repository.changes(), tuple(repository.left_out()))
+    head, now = repository.head(), repository.working_tree()
+    return Snapshot(head, now.diff, now.left_out, now.tree)
+
+
+def changed_since(root: Path, snapshot: Snapshot) -> list[str]:
+    """Files of a checkout that are not as they were when the snapshot was taken: a run in it may have used either."""
+    repository = Repository(root)
+    return repository.changed_files(snapshot.tree, repository.working_tree().tree)
 
 
 def collect_provenance(root: Path, config: Config, run_id: str, snapshot: Snapshot) -> Provenance:
@@ -102,14 +114,17 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def record_run(root: Path, provenance: Provenance, snapshot: Snapshot, stages: Mapping[str, str]) -> str:
+def record_run(
+    root: Path, provenance: Provenance, snapshot: Snapshot, stages: Mapping[str, str], changed: Sequence[str] = ()
+) -> str:
     """Write the record of the run in `root` as a commit and point its ref at it.
 
     Args:
         root: Checkout or worktree that holds parameters, dvc.lock and reports.
         provenance: Of this run.
         snapshot: Of the code it started from.
-        stages: What became of each stage (`ran`, `restored`, `unchanged`; `failed`, `not run` of arms left out).
+        stages: What became of each stage (`ran`, `restored`, `unchanged`).
+        changed: Files that somebody changed while it ran (`changed_since`), so that the record may not be what ran.
 
     Returns:
         The commit's hash.
@@ -118,11 +133,13 @@ def record_run(root: Path, provenance: Provenance, snapshot: Snapshot, stages: M
     files = {name: (root / name).read_bytes() for name in RECORDED if (root / name).is_file()}
     kept = [*report_files(root), *(root / name for name in starts_in(root))]
     files.update({path.relative_to(root).as_posix(): path.read_bytes() for path in kept})
-    facts = {"schema_version": 1, "stages": dict(stages), "left_out": list(snapshot.left_out)}
+    facts = {"schema_version": 1, "stages": dict(stages), "left_out": list(snapshot.left_out),
+             "changed_while_running": list(changed)}  # fmt: skip
     files[RUN_NAME] = (canonical_json({**provenance.to_json(), **facts}) + "\n").encode()
     if snapshot.diff:
         files[DIFF_NAME] = snapshot.diff
     mark = " (with uncommitted changes)" if snapshot.diff else ""
+    mark += " (files changed while it ran)" if changed else ""
     commit = repository.write_commit(files, f"pivotrl run {provenance.run_id}{mark}\n", snapshot.commit)
     repository.set_ref(RUN_REFS + provenance.run_id, commit)
     return commit

@@ -20,7 +20,8 @@ def main(arguments: list[str]) -> int:
     """Pull. Returns the exit code of `pivotrl_core/errors.py`."""
     root, checkout = Path.cwd(), Path(arguments[0])
     try:
-        staging = None if root == checkout.resolve() else find_state(checkout).staging
+        state = find_state(checkout)
+        staging = state.staging if root.is_relative_to(state.worktrees.resolve()) else None
         pull_inputs(load_config(root / "params.yaml"), root, checkout, staging=staging)
     except PivotRLError as error:
         print(f"error: {error}", file=sys.stderr)

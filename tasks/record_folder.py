@@ -18,7 +18,7 @@ from tasks.dvc_lock import LOCK_NAME, parse_lock
 from tasks.records import commits_named
 from tasks.repository import RECORDED, RUN_REFS, Repository
 from tasks.settings import dvc_cache
-from tasks.stored import cached_path
+from tasks.stored import place_in_cache
 
 FOLDERS = ("reports", "data")
 TABLES = ("items.parquet", "episodes.parquet", "turns.parquet")
@@ -77,7 +77,7 @@ def _add_tables(folder: Path, cache: Path, lock: str) -> None:
 
 
 def _cached(cache: Path, md5: str) -> bytes | None:
-    path = cached_path(cache, md5)
+    path = place_in_cache(cache, md5)
     return path.read_bytes() if md5 and path.is_file() else None
 
 

@@ -6,36 +6,44 @@ Invariant: the user's branch, index and files are never touched; what needs an i
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import ConfigError
+from tasks.confidential import holds_key, reason_to_omit
 
 RUN_REFS = "refs/pivotrl/runs/"
 # What a run's record keeps beside HEAD's tree anyway; a change of these alone is no change of the code.
 RECORDED = ("params.yaml", "graph.yaml", "dvc.lock")
-_LARGEST_UNTRACKED = 10 << 20  # bytes; a bigger untracked file is data, not code
-# A record is shared with its git repository. Names of files that hold keys; code (.py) is taken whatever its name.
-_HOLDS_KEYS = re.compile(
-    r"""(^|/)(secrets?|credentials|\.ssh|\.aws|\.kube)/
-    | (^|/)(\.env|\.netrc|\.pypirc|\.git-credentials|kubeconfig|id_(rsa|dsa|ecdsa|ed25519))[^/]*$
-    | (credential|secret|passwd|password|api[-_]?key|access[-_]?key|aws[-_]keys?|(?<![a-z])tokens?(?![a-z]))[^/]*$
-    | \.(pem|key|p12|pfx|jks|kdbx)$""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_HOLDS_DATA = re.compile(r"\.(jsonl|traj|parquet|csv)(\.gz|\.zst)?$|\.json\.(gz|zst)$", re.IGNORECASE)
-"""A pull records data by hash; records are pushed and shown, and trajectories may be private."""
+_SUBMODULE = "a submodule: its commit is recorded, not its files, and a private worktree has none of them"
 _AUTHOR = {"GIT_AUTHOR_NAME": "pivotrl", "GIT_AUTHOR_EMAIL": "pivotrl@localhost",
            "GIT_COMMITTER_NAME": "pivotrl", "GIT_COMMITTER_EMAIL": "pivotrl@localhost"}  # fmt: skip
 
 
 class GitError(ConfigError):
     """Git refused. The message is git's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingTree:
+    """The files of a checkout at one moment.
+
+    Attributes:
+        tree: Git's hash of them.
+        diff: Binary patch against HEAD, untracked files included; empty for a clean checkout. Without ignored files,
+            and without those that a record keeps anyway (`RECORDED`).
+        left_out: Files that are in neither, each with the reason in brackets: they are large, seem to hold keys or
+            data, or belong to another repository. Of a tracked file, HEAD's state is in both.
+    """
+
+    tree: str
+    diff: bytes
+    left_out: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,7 @@ class Repository:
         except FileNotFoundError as error:
             raise GitError("git is not installed, or not in PATH; install git") from error
         if answer.returncode != 0:
-            message = answer.stderr.decode("utf-8", "replace").strip()
+            message = without_credentials(answer.stderr.decode("utf-8", "replace").strip())
             remedy = "; `git init` and commit once, then run again" if "not a git repository" in message else ""
             raise GitError(f"{self.root}: git {arguments[0]}: {message or f'exit {answer.returncode}'}{remedy}")
         return answer.stdout
@@ -83,43 +91,56 @@ class Repository:
             raise GitError(f"{self.root}: the checkout is a folder ({folder}) of another repository; {remedy}")
         return commit
 
-    def changes(self) -> bytes:
-        """Uncommitted changes as a binary patch against HEAD, untracked files included; empty for a clean tree.
-
-        Left out: ignored files, files that a record keeps anyway (`RECORDED`), and what `left_out` names.
-        """
+    def working_tree(self) -> WorkingTree:
+        """The files of the checkout as they are now, untracked ones included."""
         with self._temporary_index() as environment:
             self.git("read-tree", "HEAD", environment=environment)
             self.git("add", "--update", "--", ".", environment=environment)
-            new = "\0".join(self._new_files(environment))
-            if new:
-                literal = {**environment, "GIT_LITERAL_PATHSPECS": "1"}
-                names = new.encode("utf-8", "surrogateescape")
-                self.git("add", "--pathspec-from-file=-", "--pathspec-file-nul", data=names, environment=literal)
+            omitted = dict.fromkeys(self._changed_to_hold_keys(environment), "a key is in its changes")
+            self._put("reset", "--quiet", "HEAD", names=omitted, environment=environment)
+            omitted |= dict.fromkeys(self._submodules(environment), _SUBMODULE)
+            untracked = {name: self._reason(name) for name in self._untracked(environment)}
+            self._put("add", names=[name for name, reason in untracked.items() if not reason], environment=environment)
+            omitted |= {name: reason for name, reason in untracked.items() if reason}
             kept = [f":(exclude,top){name}" for name in RECORDED]
             # Plumbing, not `git diff`: that one follows the user's settings (prefixes, context lines, text conversion),
             # and a patch made by them applies at the wrong place or not at all.
-            return self.git("diff-index", "--cached", "--binary", "HEAD", "--", ".", *kept, environment=environment)
+            diff = self.git("diff-index", "--cached", "--binary", "HEAD", "--", ".", *kept, environment=environment)
+            tree = self.git("write-tree", environment=environment).decode().strip()
+        return WorkingTree(tree, diff, tuple(f"{name} ({reason})" for name, reason in sorted(omitted.items())))
 
-    def left_out(self) -> list[str]:
-        """Untracked files that `changes` leaves out: above 10 MiB, or named as files are that hold keys or data."""
-        with self._temporary_index() as environment:
-            self.git("read-tree", "HEAD", environment=environment)
-            return [name for name in self._untracked(environment) if not self._is_taken(name)]
+    def _put(self, *command: str, names: Iterable[str], environment: Mapping[str, str]) -> None:
+        """Add or reset files of an index by their literal names, as many as there are."""
+        data = "\0".join(names).encode("utf-8", "surrogateescape")
+        if data:
+            literal = {**environment, "GIT_LITERAL_PATHSPECS": "1"}
+            self.git(*command, "--pathspec-from-file=-", "--pathspec-file-nul", data=data, environment=literal)
 
-    def _new_files(self, environment: Mapping[str, str]) -> Iterator[str]:
-        return (name for name in self._untracked(environment) if self._is_taken(name))
+    def _changed_to_hold_keys(self, environment: Mapping[str, str]) -> list[str]:
+        """Tracked files whose new lines hold a key, by an index that has them."""
+        changed = self.git("diff-index", "--cached", "--name-only", "-z", "--diff-filter=d", "HEAD", "--", ".",
+                           environment=environment)  # fmt: skip
+        files = [name for name in _names(changed) if (self.root / name).is_file()]
+        return [n for n in files if holds_key(n, (self.root / n).read_bytes(), self.read("HEAD", n) or b"")]
 
-    def _untracked(self, environment: Mapping[str, str]) -> Iterator[str]:
+    def _submodules(self, environment: Mapping[str, str]) -> list[str]:
+        """Folders that an index has as commits of other repositories."""
+        entries = _names(self.git("ls-files", "--stage", "-z", environment=environment))
+        return [one.partition("\t")[2] + "/" for one in entries if one.startswith("160000 ")]
+
+    def _untracked(self, environment: Mapping[str, str]) -> list[str]:
         """What HEAD does not have and git does not ignore, whether staged or not: the temporary index is HEAD's."""
-        listing = self.git("ls-files", "--others", "--exclude-standard", "-z", environment=environment)
-        names = filter(None, listing.decode("utf-8", "surrogateescape").split("\0"))
-        return (name for name in names if (self.root / name).is_symlink() or (self.root / name).is_file())
+        names = _names(self.git("ls-files", "--others", "--exclude-standard", "-z", environment=environment))
+        return [n for n in names if n.endswith("/") or (self.root / n).is_symlink() or (self.root / n).is_file()]
 
-    def _is_taken(self, name: str) -> bool:
-        path = self.root / name
-        small = path.is_symlink() or path.stat().st_size <= _LARGEST_UNTRACKED
-        return small and (path.suffix == ".py" or not (_HOLDS_KEYS.search(name) or _HOLDS_DATA.search(name)))
+    def _reason(self, name: str) -> str:
+        """Why an untracked file is no part of the working tree; empty where it is. Git names a repository `folder/`."""
+        return "a git repository of its own" if name.endswith("/") else reason_to_omit(self.root, name)
+
+    def changed_files(self, old: str, new: str) -> list[str]:
+        """Files that differ between two trees, beside those that a run itself writes."""
+        return [name for name in _names(self.git("diff-tree", "-r", "-z", "--name-only", old, new))
+                if name not in ("graph.yaml", "dvc.lock")]  # fmt: skip
 
     @contextmanager
     def _temporary_index(self) -> Iterator[dict[str, str]]:
@@ -151,10 +172,14 @@ class Repository:
 
     def list_files(self, commit: str, folders: Sequence[str]) -> list[str]:
         """Paths of a commit's files below some folders."""
-        listing = self.git("ls-tree", "-r", "-z", "--name-only", commit, "--", *folders).decode()
-        return [name for name in listing.split("\0") if name]
+        return _names(self.git("ls-tree", "-r", "-z", "--name-only", commit, "--", *folders))
 
     def fetch_runs(self) -> None:
         """Bring the run refs of `origin`, where there is such a remote."""
         if "origin" in self.text("remote").split():
             self.git("fetch", "--quiet", "origin", f"+{RUN_REFS}*:{RUN_REFS}*")
+
+
+def _names(listing: bytes) -> list[str]:
+    """Paths that git printed with `-z`."""
+    return [name for name in listing.decode("utf-8", "surrogateescape").split("\0") if name]

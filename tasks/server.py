@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import ConfigError, TemporaryError
 from pivotrl_core.processes import end_guarded, last_lines
-from tasks.settings import State, without_credentials
+from tasks.settings import State
 from tasks.supervision import Limits, start_guarded
 
 API_VARIABLE = "PREFECT_API_URL"
@@ -139,21 +140,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def require_free(port: int) -> None:
-    """Nothing, where a server of ours may listen on the port: MLflow's ends with 0 where it may not.
-
-    Raises:
-        ConfigError: Somebody else listens there, or we are not allowed to.
-    """
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError as error:
-        raise ConfigError(
-            f"nothing can listen at http://127.0.0.1:{port} ({error.strerror or error}); "
-            "choose another port: pivotrl ui --port PORT"
-        ) from error
 
 
 def wait_for_http(url: str, server: subprocess.Popen[bytes], log: Path, patience: float) -> None:

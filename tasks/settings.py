@@ -10,7 +10,6 @@ folder wherever it is read.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -115,20 +114,21 @@ def dvc_cache(checkout: Path) -> Path:
 
 def main_checkout(checkout: Path) -> Path:
     """The checkout that a worktree belongs to; `checkout` itself where git does not say otherwise."""
-    query = ["git", "-C", str(checkout), "rev-parse", "--path-format=absolute", "--git-common-dir"]
+    common = _git_says("-C", str(checkout), "rev-parse", "--path-format=absolute", "--git-common-dir")
+    if not common:
+        return checkout
+    if Path(common).name == ".git":
+        return Path(common).parent
+    main = _git_says("config", "--file", f"{common}/config", "core.worktree")  # of a submodule, whose .git is elsewhere
+    return Path(common, main).resolve() if main else checkout
+
+
+def _git_says(*arguments: str) -> str:
+    """What git prints; empty where it fails, or is not there: `doctor` says so, and what needs git names it."""
     try:
-        answer = subprocess.run(query, capture_output=True, text=True, check=False)
-    except FileNotFoundError:  # no git on this machine: `doctor` says so, and what needs git names it
-        return checkout
-    if answer.returncode != 0:
-        return checkout
-    common = Path(answer.stdout.strip())
-    return common.parent if common.name == ".git" else checkout
-
-
-def without_credentials(text: str) -> str:
-    """A text with addresses in it, without the user and password of any."""
-    return re.sub(r"(?<=://)[^/\s]*@", "", text)
+        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False).stdout.strip()
+    except FileNotFoundError:
+        return ""
 
 
 def default_environment(state: State) -> dict[str, str]:

@@ -32,6 +32,7 @@ from pivotrl_core.engines.hub import HubRepository
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, write_json
 from pivotrl_core.stages.context import PULLED
+from pivotrl_core.stages.models import checked_model_folder
 from pivotrl_core.trajectories.places import pattern_base
 from pivotrl_core.types import Split, content_id
 from tasks import pull as pulling
@@ -189,12 +190,8 @@ def model_identity(model: ModelSource, base: Path) -> dict[str, Any]:
 
 
 def _folder_digest(folder: Path) -> str:
-    if not (folder / "config.json").is_file():
-        raise ConfigError(
-            f"model.path: {folder} is no model folder (config.json is missing); give a Hugging Face folder"
-        )
     digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
+    for path in sorted(checked_model_folder(folder).iterdir()):
         if path.is_file() and path.suffix in (".json", ".safetensors", ".txt", ".model", ".jinja"):
             digest.update(f"{path.name}\0{file_digest(path)}\0".encode())
     return digest.hexdigest()

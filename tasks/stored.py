@@ -9,7 +9,12 @@ from pathlib import Path
 
 from pivotrl_core.errors import DataError
 
-CACHED_FILES = Path("files") / "md5"
+FILES = Path("files") / "md5"  # in a cache: where DVC keeps what stages made
+
+
+def place_in_cache(cache: Path, md5: str) -> Path:
+    """Where DVC's cache has a file, or the list of a folder (`.dir`), whether it is there or not."""
+    return cache / FILES / md5[:2] / md5[2:]
 
 
 def link_output(cache: Path, md5: str, out: Path) -> None:
@@ -45,13 +50,8 @@ def _entries(cache: Path, md5: str, out: Path) -> Iterator[tuple[Path, str]]:
         yield place, entry["md5"]
 
 
-def cached_path(cache: Path, md5: str) -> Path:
-    """Where DVC's cache has a file, or the listing of a folder, by its hash; whether or not it is there."""
-    return cache / CACHED_FILES / md5[:2] / md5[2:]
-
-
 def _cached(cache: Path, md5: str) -> Path:
-    path = cached_path(cache, md5)
+    path = place_in_cache(cache, md5)
     if not path.is_file():
         raise DataError(f"{path}: not in DVC's cache; bring the run's data with `dvc fetch`, or from its remote")
     return path

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pivotrl_core import processes
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import EXIT_CONFIG, EXIT_DATA, EXIT_TEMPORARY, ConfigError, PivotRLError
 from pivotrl_core.guardian import TIMED_OUT
 from pivotrl_core.processes import end_guarded
@@ -34,7 +35,8 @@ class StageFailedError(PivotRLError):
     """A stage's process ended with an error. Carries the exit code and the last lines of its output."""
 
     def __init__(self, name: str, code: int, log: Path, tail: Sequence[str]) -> None:
-        self.name, self.code, self.log, self.tail = name, code, log, tuple(tail)
+        self.name, self.code, self.log = name, code, log
+        self.tail = tuple(map(without_credentials, tail))
         self.exit_code = code if code in (EXIT_CONFIG, EXIT_DATA, EXIT_TEMPORARY) else PivotRLError.exit_code
         last = "\n".join(f"  | {line}" for line in self.tail)
         super().__init__(f"{name}: {describe_exit(code)}; the whole output is in {log}\n{last}".rstrip())

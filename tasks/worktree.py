@@ -72,15 +72,20 @@ def _create(checkout: Path, root: Path, snapshot: Snapshot) -> None:
 
 
 def _configure_dvc(checkout: Path, root: Path, cache: Path) -> None:
-    """Local settings: the cache, links instead of copies, and the checkout's own local settings and folder remotes."""
+    """Local settings: the cache, links instead of copies, and all of the checkout's own, folder remotes made absolute.
+
+    Those of `.dvc/config` too: a change of it that brings keys is not in the worktree's own.
+    """
     from configobj import ConfigObj  # type: ignore[import-untyped] # what DVC itself reads its settings with
 
     shared, local = ConfigObj(str(checkout / ".dvc" / "config")), checkout / ".dvc" / "config.local"
     settings = ConfigObj(str(local)) if local.is_file() else ConfigObj()
-    for section, values in [*shared.items(), *list(settings.items())]:
+    for section, values in shared.items():
+        settings[section] = {**values, **settings.get(section, {})}
+    for section, values in settings.items():
         url = values.get("url", "") if section.startswith("remote") else ""
         if url and "://" not in url and not Path(url).is_absolute():
-            settings.setdefault(section, {})["url"] = str((checkout / ".dvc" / url).resolve())
+            values["url"] = str((checkout / ".dvc" / url).resolve())
     settings.setdefault("cache", {}).update({"dir": str(cache), "type": "reflink,hardlink,copy"})
     settings.filename = str(root / ".dvc" / "config.local")
     (root / ".dvc").mkdir(exist_ok=True)
@@ -117,10 +122,22 @@ def remove_worktree(checkout: Path, state: State, root: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
     shutil.rmtree(own_state_folder(root), ignore_errors=True)
     try:
-        Repository(checkout).git("worktree", "prune")
+        _unregister(Repository(checkout), root)
     except (GitError, subprocess.SubprocessError):
         return  # the owner file stays, so the next sweep tries again
     _owner_file(root).unlink(missing_ok=True)
+
+
+def _unregister(repository: Repository, root: Path) -> None:
+    """Let git forget a worktree that is gone.
+
+    Not `git worktree prune`, which forgets whatever it does not see here: the repository may be shared with another
+    machine or container, whose worktrees lie elsewhere.
+    """
+    listed = repository.git("worktree", "list", "--porcelain", "-z").decode("utf-8", "surrogateescape").split("\0")
+    for name in {root, root.resolve()}:
+        if f"worktree {name}" in listed:
+            repository.git("worktree", "remove", "--force", "--force", str(name))  # twice: also a locked one
 
 
 def sweep_worktrees(checkout: Path, state: State) -> list[str]:

@@ -102,8 +102,8 @@ def _write_pool(folder: Path, arm: str) -> None:
     reasons = {"no-variance": int(flat.sum()), "mean-too-high": int((~kept & ~flat).sum())}
     values = [n / 8 for n in range(9)]
     report = {
-        "rule": "all turns" if cut is None else f"pivots (lambda_diff {cut})",
-        "rule_name": "AllTurns" if cut is None else "Pivots",
+        "rule": "all" if cut is None else f"pivots (lambda_diff {cut})",
+        "reads_profile": cut is not None,
         "candidates": 303,
         "profiled": 303,
         "kept": int(kept.sum()),

@@ -10,14 +10,16 @@ from contextlib import contextmanager
 import uvicorn
 
 from pivotrl_core.service.app import make_app
-from pivotrl_core.service.room import Room
-from pivotrl_core.service.work import Duties
+from pivotrl_core.service.queue_limits import QueueLimits
+from pivotrl_core.service.work import WorkerSettings
 
 
 @contextmanager
-def service(duties: Duties, processes: int = 1, room: Room | None = None, token: str = "") -> Iterator[str]:
+def service(
+    worker_settings: WorkerSettings, processes: int = 1, limits: QueueLimits | None = None, token: str = ""
+) -> Iterator[str]:
     """Its address, while the block lasts."""
-    app = make_app(duties, processes, room or Room(), token)
+    app = make_app(worker_settings, processes, limits or QueueLimits(), token)
     settings = uvicorn.Config(app, "127.0.0.1", 0, log_level="error", access_log=False, ws="none")
     server = uvicorn.Server(settings)
     thread = threading.Thread(target=server.run)

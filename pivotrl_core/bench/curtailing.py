@@ -29,7 +29,7 @@ from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.pivots.curtailment import Curtailment, StoppingRule
 from pivotrl_core.pivots.profile_record import mean_and_variance, read_candidates
 from pivotrl_core.pivots.profiling import by_candidate, read_rollouts
-from pivotrl_core.pivots.selection import Bootstrap, CountRule, Pivots, keeps
+from pivotrl_core.pivots.selection import Bootstrap, CountRule, Pivots, describe, keeps, rule_key
 from pivotrl_core.pivots.staging import Staging
 from pivotrl_core.stages.context import BASE, CANDIDATES
 from pivotrl_core.types import Candidate, Split
@@ -99,7 +99,7 @@ class CurtailBench(Bench):
         )
         setting = {
             "candidates": source, "count": len(streams), "group_size": max(map(len, streams)),
-            "rules": [repr(rule) for rule in rules],
+            "rules": [describe(rule) for rule in rules],
         }  # fmt: skip
         saved = 1 - sum(drawn) / sum(map(len, streams))
         return Comparison("curtail", "full-k", setting, changed_decisions=changed, saved_share=saved)
@@ -108,17 +108,17 @@ class CurtailBench(Bench):
         """What waves of a quarter and a half of the samples save for the paper's rule, and what they change."""
         samples = len(streams[0])
         waves = tuple(sorted({max(1, samples // 4), max(1, samples // 2)}))
-        plan = Staging({repr(rule): keeps(rule) for rule in PAPER}, samples, waves, error)
+        plan = Staging({rule_key(rule): keeps(rule) for rule in PAPER}, samples, waves, error)
         drawn = [draw(stream, plan) for stream in streams]
         changed = 0
         for stream, count in zip(streams, drawn, strict=True):
             decided = plan.decided(DOMAIN, count, sum(stream[:count])) if count < samples else {}
             changed += sum(
-                decided[repr(rule)] != keeps(rule)(DOMAIN, samples, sum(stream)) for rule in PAPER if decided
+                decided[rule_key(rule)] != keeps(rule)(DOMAIN, samples, sum(stream)) for rule in PAPER if decided
             )
         setting = {
-            "candidates": source, "count": len(streams), "group_size": samples, "rules": [repr(rule) for rule in PAPER],
-            "waves": list(waves), "error": error,
+            "candidates": source, "count": len(streams), "group_size": samples,
+            "rules": [describe(rule) for rule in PAPER], "waves": list(waves), "error": error,
         }  # fmt: skip
         saved = 1 - sum(drawn) / sum(map(len, streams))
         return Comparison("curtail", "full-k", setting, changed_decisions=changed, saved_share=saved)
@@ -149,7 +149,7 @@ class CurtailBench(Bench):
         ours, theirs = (measured[name].answer for name in ("ours", "full-k"))
         setting: dict[str, Any] = {
             "candidates": name, "count": len(candidates), "group_size": self.samples,
-            "rules": [repr(rule) for rule in PAPER], "action_tokens": self.max_tokens, **self.computed_on,
+            "rules": [describe(rule) for rule in PAPER], "action_tokens": self.max_tokens, **self.computed_on,
         }  # fmt: skip
         if folder != self.folder:
             setting["model"] = "the base policy"
@@ -190,7 +190,7 @@ def real_streams(path: Path) -> list[list[bool]]:
 
 def curtailed(stream: Sequence[bool], rules: Sequence[CountRule]) -> int:
     """How many samples of a stream are drawn."""
-    return draw(stream, Curtailment({repr(rule): keeps(rule) for rule in rules}, len(stream)))
+    return draw(stream, Curtailment({rule_key(rule): keeps(rule) for rule in rules}, len(stream)))
 
 
 def draw(stream: Sequence[bool], plan: StoppingRule) -> int:

@@ -14,10 +14,10 @@ from pathlib import Path
 from pivotrl_core.bench.conversations import desk_candidates
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import iterate_candidates
+from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.trajectories.loading import load_trajectories, trajectory_files
 from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
 from pivotrl_core.types import Action, Candidate, Json, Message, Role, Split, Tool, ToolCall
-from pivotrl_core.verifiers.arguments import decode_arguments
 
 _USER = (Message(Role.USER, "Please go on."),)
 

@@ -18,7 +18,7 @@ from pivotrl_core.config.engine import VLLMEngineConfig
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.engines.model import compute_dtype
 from pivotrl_core.engines.protocol import Request, SamplingConfig
-from pivotrl_core.engines.servers import Patience, Servers
+from pivotrl_core.engines.servers import RetryPolicy, Servers
 from pivotrl_core.engines.vllm_engine import Placement, vllm_engine
 from pivotrl_core.engines.vllm_server import Serving, vllm_python
 from pivotrl_core.errors import ConfigError
@@ -63,7 +63,9 @@ class VLLMSampling:
         self.engine.completions = replace(completions, extra={**completions.extra, "stop_token_ids": []})
         asked = completions.servers
         root = asked.endpoints[0].removesuffix("/v1")
-        self.control = Servers([root], Patience(60.0, retries=0), 1, asked.key, "vLLM's key", asked.watch, local=True)
+        self.control = Servers(
+            [root], RetryPolicy(seconds=60.0, retries=0), 1, asked.key, "vLLM's key", asked.watch, local=True
+        )
         stack.callback(self.control.close)
         self.sampling = sampling
 

@@ -14,7 +14,7 @@ from pivotrl_core.config.base import Count, Decay, LearningRate, Name, PositiveI
 from pivotrl_core.grpo.choices import AdvantageNormalisation, Baseline, KLEstimator, LossNormalisation, RatioLevel
 
 
-class PivotRule(Section):
+class PivotRuleConfig(Section):
     """sigma^2 > 0 and mu < lambda_diff (the paper's rule)."""
 
     rule: Literal["pivots"]
@@ -24,14 +24,14 @@ class PivotRule(Section):
     keep_failed: bool = Field(False, description="keep what never succeeded too, for training that demonstrates")
 
 
-class SigmaRule(Section):
+class SigmaRuleConfig(Section):
     """sigma > eta."""
 
     rule: Literal["sigma"]
     eta: Probability = 0.3
 
 
-class AdaptiveEtaRule(Section):
+class AdaptiveEtaRuleConfig(Section):
     """sigma > eta, with eta moved until the share of pivots lies in a band."""
 
     rule: Literal["adaptive-eta"]
@@ -46,7 +46,7 @@ class AdaptiveEtaRule(Section):
         return self
 
 
-class BootstrapRule(Section):
+class BootstrapRuleConfig(Section):
     """The paper's rule, where a bootstrap over the K samples is confident of both conditions."""
 
     rule: Literal["bootstrap"]
@@ -54,7 +54,7 @@ class BootstrapRule(Section):
     confidence: Probability = 0.8
 
 
-class RandomRule(Section):
+class RandomRuleConfig(Section):
     """A random choice, of the size that the pool of the paper's rule with these values has: the control."""
 
     rule: Literal["random"]
@@ -65,14 +65,15 @@ class RandomRule(Section):
     seed: int = 0
 
 
-class AllRule(Section):
+class AllRuleConfig(Section):
     """Every candidate."""
 
     rule: Literal["all"]
 
 
 SelectConfig = Annotated[
-    PivotRule | SigmaRule | AdaptiveEtaRule | BootstrapRule | RandomRule | AllRule, Field(discriminator="rule")
+    PivotRuleConfig | SigmaRuleConfig | AdaptiveEtaRuleConfig | BootstrapRuleConfig | RandomRuleConfig | AllRuleConfig,
+    Field(discriminator="rule"),
 ]
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.config.base import BASE_POLICY, Count, PositiveInt, Probability, Section
 
 SamplingStage = Literal["profile", "train", "evaluate"]
@@ -103,9 +104,10 @@ def check_endpoint(endpoint: str) -> str:
     address = endpoint.strip().rstrip("/")
     scheme, _, rest = address.partition("://")
     if scheme not in ("http", "https") or not _names_host(address):
-        raise ValueError(f"{endpoint!r} is no address of a server; give one such as http://127.0.0.1:8000/v1")
-    if "@" in rest:
-        raise ValueError("an endpoint has a user or password in it; the key belongs into what key_variable names")
+        shown = without_credentials(endpoint)
+        raise ValueError(f"{shown!r} is no address of a server; give one such as http://127.0.0.1:8000/v1")
+    if "@" in rest or "?" in rest:
+        raise ValueError("an endpoint has a user, password or query; the key belongs into what key_variable names")
     return address
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pivotrl_core.config.base import Count, PositiveInt, Probability, Section
 
@@ -67,12 +67,20 @@ class HubSource(Section):
     repo: str
     revision: str
     patterns: tuple[str, ...] = (
-        "*.jsonl", "*.json", "*.traj", "*.jsonl.gz", "*.json.gz", "*.traj.gz", "*.jsonl.zst", "*.json.zst",
-        "*.traj.zst", "workspaces/*",
+        "*.jsonl", "*.ndjson", "*.json", "*.traj", "*.jsonl.gz", "*.ndjson.gz", "*.json.gz", "*.traj.gz",
+        "*.jsonl.zst", "*.ndjson.zst", "*.json.zst", "*.traj.zst", "workspaces/*",
     )  # fmt: skip
 
 
 TrajectorySource = Annotated[EmbeddedSource | FolderSource | S3Source | HubSource, Field(discriminator="kind")]
+
+
+# Arguments of transformers' apply_chat_template, and what it gives a template by itself.
+_OWN_ARGUMENTS = frozenset({
+    "add_generation_prompt", "chat_template", "continue_final_message", "conversation", "documents", "max_length",
+    "messages", "padding", "return_assistant_tokens_mask", "return_dict", "return_tensors", "sanitize_control_tokens",
+    "tokenize", "tokenizer_kwargs", "tools", "truncation",
+})  # fmt: skip
 
 
 class DataConfig(Section):
@@ -91,6 +99,14 @@ class DataConfig(Section):
         default_factory=dict,
         description="variables of the model's chat template, such as enable_thinking: false or date_string",
     )
+
+    @field_validator("chat_template_kwargs")
+    @classmethod
+    def _are_variables(cls, variables: dict[str, Any]) -> dict[str, Any]:
+        own = sorted(_OWN_ARGUMENTS.intersection(variables))
+        if own:
+            raise ValueError(f"{', '.join(own)}: set by the pipeline itself; name variables of the template alone")
+        return variables
 
     @model_validator(mode="after")
     def _something_is_left_to_train_on(self) -> Self:

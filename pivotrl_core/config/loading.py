@@ -14,6 +14,8 @@ from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.types import canonical_json
 
+TAGS = ("kind", "method", "rule")
+"""Keys whose value says which member of a union a section is."""
 MAY_HOLD_SECRETS = frozenset({"endpoints", "key_variable"})  # where somebody puts a key in the wrong place
 
 
@@ -41,7 +43,7 @@ def parse_config(values: Mapping[str, Any], origin: str = "parameters") -> Confi
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        lines = [f"{origin}: {_describe(fault)}" for fault in error.errors()]
+        lines = [f"{origin}: {_describe(fault, values)}" for fault in error.errors()]
         raise ConfigError("\n".join(dict.fromkeys(lines))) from error
 
 
@@ -50,17 +52,34 @@ def config_digest(config: Config) -> str:
     return hashlib.sha256(canonical_json(config.model_dump(mode="json")).encode()).hexdigest()
 
 
-def _describe(fault: Any) -> str:
+def _describe(fault: Any, values: Mapping[str, Any]) -> str:
     path = [str(part) for part in fault["loc"]]
-    key = ".".join(path)
+    key = ".".join(_as_written(path, values))
     if fault["type"] == "extra_forbidden":
         nearest = difflib.get_close_matches(path[-1], sorted(_known_keys(Config, path[:-1])), n=1, cutoff=0.5)
         hint = f"; did you mean '{nearest[0]}'?" if nearest else ""
         return f"unknown key '{key}'{hint}"
+    if fault["type"] == "union_tag_not_found":
+        return f"'{key}': {fault['ctx']['discriminator']} is missing, which says what the other keys mean"
     message = str(fault["msg"]).removeprefix("Value error, ")
     where = f"'{key}': " if key else ""
     shown = key and MAY_HOLD_SECRETS.isdisjoint(path)
     return f"{where}{message} (found {fault['input']!r})" if shown else f"{where}{message}"
+
+
+def _as_written(path: list[str], values: Any) -> list[str]:
+    """A path without the tags of unions, which are steps of pydantic's alone."""
+    written = []
+    for index, step in enumerate(path):
+        is_last = index == len(path) - 1
+        if isinstance(values, Mapping) and not is_last and step in [values.get(name) for name in TAGS]:
+            continue
+        written.append(step)
+        if isinstance(values, Mapping):
+            values = values.get(step)
+        elif isinstance(values, list | tuple) and step.isdecimal():
+            values = values[int(step)]
+    return written
 
 
 def _known_keys(model: type[BaseModel], path: list[str]) -> set[str]:

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pivotrl_core.config.arms import AdaptiveEtaRule, LoRA, Parameters, SelectConfig
+from pivotrl_core.config.arms import AdaptiveEtaRuleConfig, LoRA, Parameters, SelectConfig
 from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
 from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.lanes import Lanes
@@ -142,7 +142,7 @@ class ProfileConfig(Section):
             raise ValueError(f"{key} needs decides_for: the rules whose decisions are asked for")
         if self.staged is not None and self.staged.waves[-1] >= self.samples:
             raise ValueError(f"staged.waves: the last wave is always that of all {self.samples} samples; name fewer")
-        if any(isinstance(rule, AdaptiveEtaRule) for rule in self.decides_for):
+        if any(isinstance(rule, AdaptiveEtaRuleConfig) for rule in self.decides_for):
             raise ValueError("decides_for cannot have adaptive-eta, which looks at all candidates' K samples together")
         return self
 

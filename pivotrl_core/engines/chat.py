@@ -20,12 +20,11 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from pivotrl_core.config.inputs import DataConfig
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.trajectories.formatting import CLOSE_TAG, OPEN_TAG, ToolFormat, format_turn, tools_listing
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.trajectories.thinking import CLOSE, OPEN
 from pivotrl_core.types import Action, Json, Message, Role, Tool, tools_to_json
-from pivotrl_core.verifiers.formatting import CLOSE_TAG, OPEN_TAG, ToolFormat, format_turn, tools_listing
-from pivotrl_core.verifiers.parsing import parse_action
 
 THOUGHT = f"{OPEN}\nx\n{CLOSE}\n\nx"  # a turn with thinking, spaced as models write it
 # What templates write today's date by: a variable in some families, a function in others. transformers lets no
@@ -200,11 +199,6 @@ class ChatRenderer:
             if ids[:skipped] == self._anchor_ids:
                 return ids[skipped:]
             return tuple(self.tokenizer(text, add_special_tokens=False).input_ids)
-
-
-def configured_renderer(tokenizer: Any, data: DataConfig) -> ChatRenderer:
-    """The renderer that `data` in the configuration asks for."""
-    return ChatRenderer(tokenizer, data.tool_format, data.chat_template_kwargs)
 
 
 def _anchor(tokenizer: Any) -> tuple[str, tuple[int, ...]]:

@@ -12,7 +12,7 @@ from pivotrl_core.config.engine import OpenAIEngineConfig, check_endpoint
 from pivotrl_core.engines import completions, openai_engine, servers
 from pivotrl_core.engines.completions import Completions, TextReading
 from pivotrl_core.engines.openai_engine import OpenAIEngine
-from pivotrl_core.engines.servers import FIRST_WAIT, Patience, Servers
+from pivotrl_core.engines.servers import FIRST_WAIT, RetryPolicy, Servers
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import code_digest
 from pivotrl_core.types import content_id
@@ -43,9 +43,9 @@ def openai_engine_of(
         TemporaryError: a server cannot be reached.
     """
     key = os.environ.get(settings.key_variable, "")
-    patience = Patience(settings.request_seconds, settings.retries, first_wait)
+    retry_policy = RetryPolicy(seconds=settings.request_seconds, retries=settings.retries, first_wait=first_wait)
     endpoints = named_endpoints(settings.endpoints, ENDPOINTS_VARIABLE, "engine")
-    asked = Servers(endpoints, patience, settings.concurrency, key, settings.key_variable)
+    asked = Servers(endpoints, retry_policy, settings.concurrency, key, settings.key_variable)
     try:
         room = min([context_tokens, *(_room(asked, home, settings.model) for home in range(len(asked.endpoints)))])
         exact = Completions(asked, stop_id)

@@ -23,8 +23,8 @@ CONNECT_SECONDS = 10.0
 SHOWN = 300  # characters of an answer that a message quotes
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
     """How long a request may take, in seconds, how often it is tried again, and the first wait before that."""
 
     seconds: float = 600.0
@@ -45,7 +45,7 @@ class Servers:
     """
 
     endpoints: Sequence[str]
-    patience: Patience
+    retry_policy: RetryPolicy
     connections: int
     key: str = field(default="", repr=False)
     key_name: str = ""
@@ -60,7 +60,7 @@ class Servers:
             raise ConfigError(f"{self.key_name}: the key in it has characters that no header can carry; set it anew")
         self._client = httpx.Client(
             headers={"Authorization": f"Bearer {self.key}"} if self.key else {},
-            timeout=httpx.Timeout(self.patience.seconds, connect=min(CONNECT_SECONDS, self.patience.seconds)),
+            timeout=httpx.Timeout(self.retry_policy.seconds, connect=min(CONNECT_SECONDS, self.retry_policy.seconds)),
             limits=httpx.Limits(max_connections=self.connections, max_keepalive_connections=self.connections),
             trust_env=not self.local,
         )
@@ -97,7 +97,7 @@ class Servers:
         content = json.dumps(dict(body), allow_nan=False).encode() if isinstance(body, Mapping) else body
         headers = {} if content is None else {"Content-Type": "application/json"}
         failure, address = "", ""
-        for attempt in range(self.patience.retries + 1):
+        for attempt in range(self.retry_policy.retries + 1):
             address = self.endpoints[(home + attempt) % len(self.endpoints)] + path
             asked = None
             try:
@@ -114,17 +114,17 @@ class Servers:
                 raise TemporaryError(f"{address}: given up, because what asked was ended")
             if self.watch is not None:
                 self.watch()
-            if attempt < self.patience.retries:
+            if attempt < self.retry_policy.retries:
                 self._closed.wait(self._wait(attempt, asked))
         raise TemporaryError(
-            f"{address}: {failure}, at the last of {self.patience.retries + 1} tries; look at the server, or raise "
+            f"{address}: {failure}, at the last of {self.retry_policy.retries + 1} tries; look at the server, or raise "
             f"{self.section}.retries or {self.section}.request_seconds"
         )
 
     def _wait(self, attempt: int, asked: str | None) -> float:
         if asked is not None and asked.isdecimal():
             return min(float(asked), LONGEST_WAIT)
-        return float(min(self.patience.first_wait * 2.0**attempt, LONGEST_WAIT))
+        return float(min(self.retry_policy.first_wait * 2.0**attempt, LONGEST_WAIT))
 
     def _refused(self, response: httpx.Response, address: str) -> ConfigError | EngineError:
         said = " ".join(response.text.split())[:SHOWN]

@@ -21,7 +21,7 @@ from pivotrl_core.config.engine import VLLMEngineConfig
 from pivotrl_core.engines import completions, openai_engine, servers, vllm_server
 from pivotrl_core.engines.completions import Completions
 from pivotrl_core.engines.openai_engine import OpenAIEngine
-from pivotrl_core.engines.servers import Patience, Servers
+from pivotrl_core.engines.servers import RetryPolicy, Servers
 from pivotrl_core.engines.vllm_server import Serving, VLLMServer, serve, vllm_python
 from pivotrl_core.errors import EngineError
 from pivotrl_core.files import code_digest, read_json
@@ -152,9 +152,11 @@ def vllm_engine(
     if weights is not None and whole:
         serving = replace(serving, model=write_version(weights, folder))
     with serve(serving, settings, python, placement.scratch / "vllm.log") as server:
-        patience = Patience(settings.request_seconds, settings.retries)
-        asked = Servers([server.endpoint], patience, settings.concurrency, server.key, "vLLM's key", server.check, True)
-        control = Servers([server.root], patience, 2, server.key, "vLLM's key", server.check, True)
+        retry_policy = RetryPolicy(seconds=settings.request_seconds, retries=settings.retries)
+        asked = Servers(
+            [server.endpoint], retry_policy, settings.concurrency, server.key, "vLLM's key", server.check, True
+        )
+        control = Servers([server.root], retry_policy, 2, server.key, "vLLM's key", server.check, True)
         followed = None
         if weights is not None:
             followed = FollowedWeights(server, control, weights, folder)

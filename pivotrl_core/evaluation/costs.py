@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 from pivotrl_core.types import Json
 
-PROFILE_FREE_RULES = frozenset({"AllTurns", "RandomTurns"})
 COST_LABELS = {
     "rollout_turns": "cost: rollout turns",
     "training_turns": "  of them training",
@@ -60,8 +59,8 @@ def _cost(
 
 
 def pays_profile(select: Mapping[str, Json], train: Mapping[str, Json]) -> bool:
-    """Whether an arm is charged for the profile that its pool was made beside, by the reports of its stages."""
-    return select["rule_name"] not in PROFILE_FREE_RULES or bool(train.get("replay"))
+    """Whether an arm is charged for its profile, by the reports of its selection and its training."""
+    return bool(select.get("reads_profile", True) or train.get("replay"))
 
 
 def _counts(report: Mapping[str, Json]) -> dict[str, float]:

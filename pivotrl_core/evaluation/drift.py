@@ -10,7 +10,8 @@ raises or lowers it without anything being forgotten. It is reported, and KL is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -30,6 +31,8 @@ from pivotrl_core.grpo.prefix_tree import TargetSequence, split_sequences
 from pivotrl_core.lanes import ONE_LANE, Lanes
 from pivotrl_core.training.scoring import row_hidden
 from pivotrl_core.types import Message, Role
+
+ModelContext = Callable[[], AbstractContextManager[Any]]  # gives a causal language model for the time of a block
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,8 @@ def continuation(state: Sequence[int], action: Sequence[int]) -> TargetSequence:
 
 
 def score_texts(
-    policy: Any,
-    base: Any,
+    policy: ModelContext,
+    base: ModelContext,
     sequences: Sequence[TargetSequence],
     row_tokens: int,
     lanes: Lanes = ONE_LANE,
@@ -77,7 +80,7 @@ def score_texts(
     """Score sequences under both models.
 
     Args:
-        policy: callable context giving the policy's inner model (`with policy() as model`).
+        policy: gives the policy's inner model (`with policy() as model`).
         base: the same for the base policy.
         sequences: what is scored at its targets.
         row_tokens: tokens of one row.

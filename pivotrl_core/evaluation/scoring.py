@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pivotrl_core.evaluation.protocol import Benchmark, Item, ItemScore
 from pivotrl_core.verifiers import sandbox
 
-NO_SANDBOX = "no sandbox: "
-"""How the reason of a benchmark begins that was skipped for want of one."""
+NO_SANDBOX = "no sandbox: "  # how such a reason begins, in reports too
 
 
 def skip_reason(benchmark: Benchmark) -> str | None:

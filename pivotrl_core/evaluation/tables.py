@@ -83,17 +83,13 @@ def table_rows(report: Mapping[str, Json], arms: Sequence[str]) -> Rows:
         rows.append((row_label(report, metric), texts))
     for entry in report["benchmarks"]:
         if entry.get("skipped"):
-            rows.append((entry["name"], [skipped_text(entry)[:24]] * len(arms)))
+            reason = str(entry["skipped"]).split(":")[0]
+            rows.append((entry["name"], [f"skipped: {reason}"[:24]] * len(arms)))
     for name, label in COST_LABELS.items():
         values = [report["cost"].get(arm, {}).get(name) for arm in arms]
         if any(values):
             rows.append((label, ["" if value is None else f"{value:,.0f}" for value in values]))
     return rows
-
-
-def skipped_text(entry: Mapping[str, Json]) -> str:
-    """What stands in place of a skipped benchmark's numbers: the beginning of its reason."""
-    return f"skipped: {str(entry['skipped']).split(':')[0]}"
 
 
 def table_markdown(report: Mapping[str, Json]) -> str:

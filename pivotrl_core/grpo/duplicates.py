@@ -8,7 +8,7 @@ advantages summed: min(rho A, clip(rho) A) is positively homogeneous in A, hence
 Merging is by ids and by the sign of the advantage: then it is exact with any clipping, also where a verifier gave
 equal actions different rewards. It assumes one sampled log-probability for equal actions at one state; an engine's
 batching noise makes them differ in the last digits, and the first one's are used. Terms without an advantage (KL,
-entropy) count each merged action `multiplicity` times: multiply their weights with it.
+entropy) count each merged action as often as it occurs: multiply their weights with its multiplicity.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class MergedActions:
-    """U unique actions of a group: their ids, who came first, how many they are, and the sum of their advantages.
+    """U unique actions of a group: their ids, who came first, and the sum of their advantages.
 
-    `equal` lists the originals that each stands for. `first_U` picks anything kept per original action: sampled
-    log-probabilities, and the weights of `sequence_weights` (equal for merged actions: they depend on length and
-    group only).
+    `equal` lists the originals that each stands for, as many as its multiplicity. `first_U` picks anything kept per
+    original action: sampled log-probabilities, and the weights of `sequence_weights` (equal for merged actions: they
+    depend on length and group only).
     """
 
     action_ids: tuple[tuple[int, ...], ...]
     first_U: Int[Tensor, " U"]
     equal: tuple[tuple[int, ...], ...]
-    multiplicity_U: Float[Tensor, " U"]
     advantages_U: Float[Tensor, " U"]
 
 
@@ -54,11 +53,9 @@ def merge_equal_actions(action_ids: Sequence[Sequence[int]], advantages_G: Float
             first.append(index)
         unique_G.append(place[key])
     slots = torch.tensor(unique_G, dtype=torch.long, device=advantages_G.device)
-    empty_U = advantages_G.new_zeros(len(first))
     return MergedActions(
         tuple(tuple(action_ids[index]) for index in first),
         torch.tensor(first, dtype=torch.long, device=advantages_G.device),
         tuple(tuple(i for i, unique in enumerate(unique_G) if unique == slot) for slot in range(len(first))),
-        empty_U.index_add(0, slots, torch.ones_like(advantages_G)),
-        empty_U.index_add(0, slots, advantages_G),
+        advantages_G.new_zeros(len(first)).index_add(0, slots, advantages_G),
     )

@@ -19,8 +19,9 @@ from pivotrl_core.pivots.profile_record import CANDIDATE_FIELDS, FOUND_FIELD, ST
 from pivotrl_core.pivots.selection import SelectionRule, describe
 from pivotrl_core.pivots.tables import read_table, records, write_table
 from pivotrl_core.trajectories.decisions import decision_of
+from pivotrl_core.trajectories.formatting import OTHER_FORMAT
 from pivotrl_core.types import Candidate, Json, Split
-from pivotrl_core.verifiers.settings import OTHER_FORMAT, VerdictReason
+from pivotrl_core.verifiers.settings import VerdictReason
 
 POOL_SCHEMA = pa.schema([*CANDIDATE_FIELDS, *STATISTIC_FIELDS, FOUND_FIELD])
 DROP_SCHEMA = pa.schema([
@@ -126,7 +127,7 @@ def _report(
     reasons = pd.Series([drop["reason"] for drop in drops], dtype="str").value_counts()
     return {
         "rule": describe(rule),
-        "rule_name": type(rule).__name__,
+        "reads_profile": rule.reads_profile,
         "candidates": len(kept) + len(drops),
         "profiled": len(own),
         "kept": len(kept),

@@ -22,7 +22,7 @@ from threading import Lock
 
 import pyarrow as pa
 
-from pivotrl_core import seeding, types
+from pivotrl_core import seeding, types, verifiers
 from pivotrl_core.engines import chat
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import Engine, Request, Sample, SamplingConfig, TokenCount
@@ -31,9 +31,8 @@ from pivotrl_core.files import code_digest, read_json, write_json
 from pivotrl_core.pivots.curtailment import StoppingRule
 from pivotrl_core.pivots.tables import read_table, records, write_table
 from pivotrl_core.seeding import derive_seed
-from pivotrl_core.trajectories import decoding, thinking
+from pivotrl_core.trajectories import arguments, decoding, formatting, parsing, thinking
 from pivotrl_core.types import Candidate, Json, Verdict, content_id
-from pivotrl_core.verifiers import parsing
 from pivotrl_core.verifiers.batches import verify_all
 from pivotrl_core.verifiers.judged import judge_tokens
 from pivotrl_core.verifiers.protocol import Verifier
@@ -41,9 +40,8 @@ from pivotrl_core.verifiers.row_fields import Grounds
 
 log = logging.getLogger(__name__)
 READING_CODE = (
-    Path(parsing.__file__).parent,
-    *(Path(parsing.__file__).parent / domain for domain in ("nemo_gym", "search", "software")),
-    *(Path(str(one.__file__)) for one in (chat, decoding, seeding, thinking, types)),
+    *(Path(verifiers.__path__[0]) / domain for domain in ("", "nemo_gym", "search", "software")),
+    *(Path(str(one.__file__)) for one in (arguments, chat, decoding, formatting, parsing, seeding, thinking, types)),
 )
 """All the code that takes an action from a text and judges it."""
 ROLLOUT_SCHEMA = pa.schema([

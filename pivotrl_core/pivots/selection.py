@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pandas as pd
 
@@ -49,8 +48,17 @@ class Decision:
     reason: str
 
 
+@runtime_checkable
 class SelectionRule(Protocol):
-    """A rule with its parameters. Reads the columns candidate_id, domain, k, planned, successes, sigma2."""
+    """A rule with its parameters. Reads the columns candidate_id, domain, k, planned, successes, sigma2.
+
+    Attributes:
+        name: as the configuration has it.
+        reads_profile: whether what the samples earned decides which rows are in the pool.
+    """
+
+    name: ClassVar[str]
+    reads_profile: ClassVar[bool]
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
         """One decision a row, in order.
@@ -69,16 +77,27 @@ class CountRule(SelectionRule, Protocol):
         ...
 
 
-def describe(rule: object) -> str:
+def describe(rule: SelectionRule) -> str:
     """A rule for people: its name, and the parameters that say something, as in `pivots (lambda_diff 0.6)`."""
-    values = [(one.name, getattr(rule, one.name)) for one in (fields(rule) if is_dataclass(rule) else ())]
     told = [
-        f"{name} {describe(value) if is_dataclass(value) else value}"
-        for name, value in values
+        f"{name} {describe(value) if isinstance(value, SelectionRule) else value}"
+        for name, value in _parameters(rule).items()
         if value is not False and value != {}
     ]
-    name = re.sub(r"(?<!^)(?=[A-Z])", " ", type(rule).__name__).lower()
-    return f"{name} ({', '.join(told)})" if told else name
+    return f"{rule.name} ({', '.join(told)})" if told else rule.name
+
+
+def rule_key(rule: SelectionRule) -> str:
+    """A rule for machines: the same text wherever name and parameters are the same."""
+    values = {
+        name: rule_key(value) if isinstance(value, SelectionRule) else value
+        for name, value in _parameters(rule).items()
+    }
+    return f"{rule.name} {json.dumps(values, sort_keys=True)}"
+
+
+def _parameters(rule: SelectionRule) -> dict[str, Any]:
+    return {one.name: getattr(rule, one.name) for one in fields(rule)} if is_dataclass(rule) else {}
 
 
 def keeps(rule: CountRule) -> Keeps:
@@ -99,8 +118,8 @@ def decide_by_count(rule: CountRule, rows: pd.DataFrame) -> list[Decision]:
     unsettled = sum(decision is None for decision in decided)
     if unsettled:
         raise DataError(
-            f"{unsettled} of {len(rows)} candidates were profiled with fewer samples than {rule!r} needs to decide "
-            "them; add the rule to profile.decides_for, and the profile draws what is missing"
+            f"{unsettled} of {len(rows)} candidates were profiled with fewer samples than '{describe(rule)}' needs; "
+            "add the rule to profile.decides_for, and the profile draws what is missing"
         )
     return [decision for decision in decided if decision is not None]
 
@@ -117,7 +136,7 @@ def _early_decisions(rule: CountRule, rows: pd.DataFrame) -> list[bool | None]:
     """What a staged profile has decided by this rule where it stopped; None elsewhere."""
     if EARLY not in rows.columns:
         return [None] * len(rows)
-    return [json.loads(text).get(repr(rule)) for text in rows[EARLY]]
+    return [json.loads(text).get(rule_key(rule)) for text in rows[EARLY]]
 
 
 def _decision(reason: SelectionReason) -> Decision:
@@ -133,6 +152,8 @@ def _constant_reason(mu: float) -> SelectionReason:
 class Pivots:
     """sigma^2 > 0 and mu < lambda_diff, the latter per domain where `lambda_by_domain` names it."""
 
+    name: ClassVar[str] = "pivots"
+    reads_profile: ClassVar[bool] = True
     lambda_diff: float = 0.6
     lambda_by_domain: Mapping[str, float] = field(default_factory=dict)
     inclusive: bool = False
@@ -154,6 +175,8 @@ class Pivots:
 class SigmaThreshold:
     """sigma > eta (sigma of a binary reward is at most 0.5)."""
 
+    name: ClassVar[str] = "sigma"
+    reads_profile: ClassVar[bool] = True
     eta: float = 0.3
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
@@ -175,6 +198,8 @@ class AdaptiveEta:
     band, the eta whose share came closest to it counts.
     """
 
+    name: ClassVar[str] = "adaptive-eta"
+    reads_profile: ClassVar[bool] = True
     eta: float = 0.3
     low_share: float = 0.15
     high_share: float = 0.25
@@ -213,6 +238,8 @@ class Bootstrap:
     With p = mu: P(sigma^2 > 0) = 1 - p^K - (1 - p)^K, and P(mean < lambda) = P(Binomial(K, p) < lambda K).
     """
 
+    name: ClassVar[str] = "bootstrap"
+    reads_profile: ClassVar[bool] = True
     lambda_diff: float = 0.6
     confidence: float = 0.8
 
@@ -236,6 +263,8 @@ class Bootstrap:
 class RandomTurns:
     """As many rows as `like` keeps, drawn from all rows: the control. A row's draw depends on seed and id alone."""
 
+    name: ClassVar[str] = "random"
+    reads_profile: ClassVar[bool] = False
     like: SelectionRule
     seed: int = 0
 
@@ -250,6 +279,9 @@ class RandomTurns:
 @dataclass(frozen=True, slots=True)
 class AllTurns:
     """Every row."""
+
+    name: ClassVar[str] = "all"
+    reads_profile: ClassVar[bool] = False
 
     def decide(self, rows: pd.DataFrame) -> list[Decision]:
         return decide_by_count(self, rows)

@@ -11,7 +11,7 @@ import weakref
 from itertools import count
 
 from pivotrl_core.config.service import ServiceConfig
-from pivotrl_core.engines.servers import FIRST_WAIT, Patience, Servers
+from pivotrl_core.engines.servers import FIRST_WAIT, RetryPolicy, Servers
 from pivotrl_core.errors import ConfigError, EngineError
 from pivotrl_core.service.wire import HEALTH_ROUTE, VERDICT_ROUTE, digest, question, read_verdict
 from pivotrl_core.types import Action, Candidate, Verdict
@@ -45,9 +45,9 @@ class ServiceVerifier:
         first_wait: float = FIRST_WAIT,
     ) -> None:
         self.name, self.version, self.kind, self.grounds = here.name, here.version, kind, grounds
-        patience = Patience(settings.request_seconds, settings.retries, first_wait)
+        retry_policy = RetryPolicy(seconds=settings.request_seconds, retries=settings.retries, first_wait=first_wait)
         self.servers = Servers(
-            settings.endpoints, patience, settings.connections, token, settings.token_variable,
+            settings.endpoints, retry_policy, settings.connections, token, settings.token_variable,
             section="verifier.service",
         )  # fmt: skip
         self.at_once = settings.connections

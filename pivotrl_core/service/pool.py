@@ -8,27 +8,34 @@ dies there too is answered as 'try again'. Replies are paired with requests by t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
-from pivotrl_core.service.room import Room
-from pivotrl_core.service.work import BUSY, Duties, Job, Reply, begin, error_reply, reply_all
+from pivotrl_core.service.queue_limits import QueueLimits
+from pivotrl_core.service.work import BUSY, Job, Reply, WorkerSettings, error_reply, reply_all, start_worker
+
+log = logging.getLogger(__name__)
 
 
-class FullError(Exception):
-    """There is no room for another request."""
+class QueueFullError(Exception):
+    """The queue takes no further request."""
+
+
+class _NoProcessError(Exception):
+    """No process gave replies: the one that was at work died, or none could be started."""
 
 
 class Graders:
     """Processes with a queue, inside one event loop (`async with`)."""
 
-    def __init__(self, duties: Duties, processes: int, room: Room) -> None:
-        self.duties, self.processes, self.room = duties, processes, room
+    def __init__(self, settings: WorkerSettings, processes: int, limits: QueueLimits) -> None:
+        self.settings, self.processes, self.limits = settings, processes, limits
         self.open = self.open_bytes = self.answered = self.refused = self.deaths = 0
-        self._waiting: deque[tuple[Job, asyncio.Future[Reply]]] = deque()
+        self._queue: deque[tuple[Job, asyncio.Future[Reply]]] = deque()
 
     async def __aenter__(self) -> Graders:
         self._some = asyncio.Condition()
@@ -44,23 +51,23 @@ class Graders:
         await asyncio.gather(*self._loops, return_exceptions=True)
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def enter(self, size: int) -> None:
-        """Take room for a request with a body of so many bytes. Raises FullError where there is none."""
-        if self.open >= self.room.requests or (self.open and self.open_bytes + size > self.room.bytes):
+    def reserve(self, size: int) -> None:
+        """Reserve a place for a request with a body of so many bytes. Raises QueueFullError where none is free."""
+        if self.open >= self.limits.requests or (self.open and self.open_bytes + size > self.limits.bytes):
             self.refused += 1
-            raise FullError
+            raise QueueFullError
         self.open += 1
         self.open_bytes += size
 
-    def leave(self, size: int) -> None:
-        """Give it back."""
+    def release(self, size: int) -> None:
+        """Free the place of a request with a body of so many bytes."""
         self.open -= 1
         self.open_bytes -= size
 
     async def reply(self, job: Job) -> Reply:
-        """The reply to a request that has room."""
+        """The reply to a request for which a place is reserved."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._waiting.append((job, future))
+        self._queue.append((job, future))
         async with self._some:
             self._some.notify()
         reply = await future
@@ -71,10 +78,10 @@ class Graders:
         """Keep one process busy."""
         while True:
             async with self._some:
-                await self._some.wait_for(lambda: self._waiting)
+                await self._some.wait_for(lambda: self._queue)
             # No more than this process's share: the others have time for the rest.
-            share = min(self.room.batch, -(-len(self._waiting) // self.processes))
-            taken = [self._waiting.popleft() for _ in range(share)]
+            share = min(self.limits.batch, -(-len(self._queue) // self.processes))
+            taken = [self._queue.popleft() for _ in range(share)]
             batch = [(job, future) for job, future in taken if not future.cancelled()]
             for (_, future), reply in zip(batch, await self._replies([job for job, _ in batch]), strict=True):
                 if not future.done():  # its client may have gone
@@ -83,27 +90,31 @@ class Graders:
     async def _replies(self, jobs: Sequence[Job]) -> list[Reply]:
         try:
             return await self._ask(jobs)
-        except BrokenProcessPool:
+        except _NoProcessError:
             return [await self._once_more(job) for job in jobs]
 
     async def _once_more(self, job: Job) -> Reply:
         try:
             return (await self._ask([job]))[0]
-        except BrokenProcessPool:
-            return error_reply(BUSY, "the process that graded this request died; try again")
+        except _NoProcessError as error:
+            log.warning("a request is sent back: %s", error)
+            return error_reply(BUSY, f"{error}; try again")
 
     async def _ask(self, jobs: Sequence[Job]) -> list[Reply]:
+        """Replies of one process. Raises _NoProcessError where it died or none could be started."""
         pool = self._pool
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, reply_all, list(jobs))
-        except BrokenProcessPool:
+        except Exception as error:  # whatever it is, it must not end the loop that others wait for
             if self._pool is pool:  # the first of those that were there to notice
                 self.deaths += 1
                 pool.shutdown(wait=False)
                 self._pool = self._new_pool()
-            raise
+            died = isinstance(error, BrokenProcessPool)
+            said = "the process that graded this request died" if died else f"no process started ({error!r:.200})"
+            raise _NoProcessError(said) from error
 
     def _new_pool(self) -> ProcessPoolExecutor:
         # Fresh interpreters: a fork would take along the threads and connections of a server at work.
         context = get_context("spawn")
-        return ProcessPoolExecutor(self.processes, context, initializer=begin, initargs=(self.duties,))
+        return ProcessPoolExecutor(self.processes, context, initializer=start_worker, initargs=(self.settings,))

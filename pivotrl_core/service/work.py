@@ -14,11 +14,8 @@ from dataclasses import dataclass, field
 from multiprocessing import parent_process
 from pathlib import Path
 
-from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import DataError, PivotRLError, TemporaryError
 from pivotrl_core.service.wire import VERDICT_ROUTE, digest, encode, read_question, verdict_json
-from pivotrl_core.stages.context import Places
-from pivotrl_core.stages.verification import PAID_FOR, verifier_here
 from pivotrl_core.trajectories.decoding import decode_json
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.protocol import Verifier
@@ -49,39 +46,41 @@ class Reply:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Duties:
-    """What all processes of a service are made from.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """What all processes of a service are made from. It travels to them, so the function must be one of a module.
 
     Attributes:
-        config: whose verifiers answer at `/verdict`.
-        places: of this machine.
+        make_verifier: gives the verifier of a kind that answers at `/verdict`.
+        cache: file of verdicts that were paid for.
+        pulled: folder of the workspaces that candidates at `/verdict` name; None: nothing is executed in one.
         domain: of all rows at `/verify`; empty: by what each row carries.
         compat: rows get the rewards of NeMo Gym's own servers.
         workspaces: folder that the workspaces of rows lie in; None: nothing is executed in one.
     """
 
-    config: Config
-    places: Places
+    make_verifier: Callable[[VerifierKind], Verifier]
+    cache: Path
+    pulled: Path | None = None
     domain: str = ""
     compat: bool = False
     workspaces: Path | None = None
 
 
 @dataclass(slots=True)
-class Workbench:
+class GradingWorker:
     """The verifiers of one process."""
 
-    duties: Duties
+    settings: WorkerSettings
     verifiers: Mapping[str, Verifier] = field(init=False)
     cache: VerdictCache = field(init=False)
     grounds: Grounds = field(init=False)
 
     def __post_init__(self) -> None:
-        duties = self.duties
-        self.verifiers = {str(kind): verifier_here(duties.config, duties.places, kind) for kind in VerifierKind}
-        self.cache = VerdictCache(duties.places.store / PAID_FOR)
-        self.grounds = Grounds(duties.places.workspaces)
+        settings = self.settings
+        self.verifiers = {str(kind): settings.make_verifier(kind) for kind in VerifierKind}
+        self.cache = VerdictCache(settings.cache)
+        self.grounds = Grounds(settings.pulled)
 
     def reply(self, job: Job) -> Reply:
         """The reply to one request. Never raises."""
@@ -115,8 +114,8 @@ class Workbench:
         }  # fmt: skip
 
     def _row(self, _: Job, body: Json) -> Json:
-        duties = self.duties
-        verdict = verify_row(body, duties.domain, duties.compat, duties.workspaces, cache=self.cache)
+        settings = self.settings
+        verdict = verify_row(body, settings.domain, settings.compat, settings.workspaces, cache=self.cache)
         return {**body, **verdict}
 
 
@@ -138,15 +137,15 @@ def error_reply(status: int, text: str) -> Reply:
     return Reply(status, encode({"error": text[:500]}))
 
 
-_bench: Workbench | None = None
+_worker: GradingWorker | None = None
 
 
-def begin(duties: Duties) -> None:
+def start_worker(settings: WorkerSettings) -> None:
     """Make this process ready. It ends with the one that started it, however that ends."""
-    global _bench
+    global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the parent's to answer
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _bench = Workbench(duties)
+    _worker = GradingWorker(settings)
 
 
 def _end_with_parent() -> None:
@@ -158,5 +157,5 @@ def _end_with_parent() -> None:
 
 def reply_all(jobs: Sequence[Job]) -> list[Reply]:
     """Replies to a batch, in its order."""
-    assert _bench is not None
-    return [_bench.reply(job) for job in jobs]
+    assert _worker is not None
+    return [_worker.reply(job) for job in jobs]

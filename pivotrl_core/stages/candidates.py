@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from pivotrl_core.engines.chat import configured_renderer
 from pivotrl_core.engines.hub import TOKENIZER_FILES
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import CandidateDrop, CandidateTally, sift_candidates
 from pivotrl_core.pivots.profile_record import write_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, timed, write_report
-from pivotrl_core.stages.models import check_lengths, source_model
+from pivotrl_core.stages.models import check_lengths, check_template, configured_renderer, source_model
 from pivotrl_core.stages.reading import check_pulled, iterate_pulled
 from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
 from pivotrl_core.trajectories.drops import DropReport
@@ -27,7 +27,9 @@ def run_candidates(context: StageContext) -> None:
         files = trajectory_files(folder)
         unread = sorted(set(folder.rglob("*.*")) - set(files)) if folder.is_dir() else []
         if unread:
-            raise DataError(f"{unread[0].name}: no reader takes such a file; convert it to .jsonl, .json or .traj")
+            raise DataError(
+                f"{unread[0].name}: no reader takes such a file; convert it to .jsonl, .ndjson, .json or .traj"
+            )
         if not files:
             raise DataError(f"{PULLED}/train holds no trajectory file; check 'source' in params.yaml and pull again")
         out = context.path(CANDIDATES)
@@ -65,7 +67,7 @@ def _turn(drop: CandidateDrop) -> dict[str, str]:
     return {"kind": "turn", "place": place, "field": "", "reason": drop.reason, "detail": drop.candidate_id}
 
 
-def _length_check(context: StageContext):  # type: ignore[no-untyped-def]
+def _length_check(context: StageContext) -> Callable[[Candidate], str]:
     from transformers import AutoTokenizer
 
     data = context.config.data
@@ -73,6 +75,7 @@ def _length_check(context: StageContext):  # type: ignore[no-untyped-def]
     check_lengths(context, folder)
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     renderer = configured_renderer(tokenizer, data)
+    check_template(context.config, renderer)
 
     def check(candidate: Candidate) -> str:
         if len(renderer.state_ids(candidate.state, candidate.tools)) > data.max_state_tokens:

@@ -20,7 +20,6 @@ from pivotrl_core.engines.protocol import ChatEngine, Engine, Request, SamplingC
 from pivotrl_core.environments.episodes import Episode, EpisodePlayer
 from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.registry import get_domain
-from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation.benchmarks.registry import get_benchmark
 from pivotrl_core.evaluation.drift import (
     action_order,
@@ -195,12 +194,6 @@ def _item_rows(subject: Subject, benchmark: Benchmark, items: Sequence[Item], en
 def _answers(
     renderer: ChatRenderer, engine: Engine, benchmark: Benchmark, items: Sequence[Item], thinking_tokens: int = 0
 ) -> list[str]:
-    if renderer.opens_thinking and not thinking_tokens:
-        raise ConfigError(
-            f"evaluate.thinking_tokens: this model thinks before it answers, and {benchmark.name} allows an answer "
-            f"{benchmark.max_tokens} tokens; say how many more it has for its thinking, or leave it out by a variable "
-            "of its template (data.chat_template_kwargs)"
-        )
     requests = [Request(item.id, renderer.state_ids(item.messages, ()), (0,)) for item in items]
     samples = engine.sample(requests, SamplingConfig(0.0, benchmark.max_tokens + thinking_tokens))
     texts = (renderer.written(sample.ids) for (sample,) in samples)

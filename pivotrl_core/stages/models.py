@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from pivotrl_core.config.inputs import BundledModel, FolderModel, HubModel
+from pivotrl_core.config.inputs import BundledModel, DataConfig, EmbeddedSource, FolderModel, HubModel
+from pivotrl_core.config.tree import Config
+from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.hub import MODEL_FILES, HubRepository, is_commit
 from pivotrl_core.engines.model import ADAPTER, context_tokens, follow_path
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, read_json
 from pivotrl_core.stages.context import PULLED, StageContext
-from pivotrl_core.types import content_id
+from pivotrl_core.types import Message, Role, content_id
 
 _SUFFIXES = tuple(pattern.removeprefix("*") for pattern in MODEL_FILES)
 
@@ -24,7 +27,7 @@ def source_model(context: StageContext, files: Sequence[str] = MODEL_FILES) -> P
         files: patterns of those that must be there; of a hub model no others are downloaded.
 
     Raises:
-        ConfigError: the hub has no such model.
+        ConfigError: the folder is no model folder, or the hub has no such model.
         TemporaryError: the hub cannot be reached.
     """
     model = context.config.model
@@ -33,8 +36,17 @@ def source_model(context: StageContext, files: Sequence[str] = MODEL_FILES) -> P
 
         return bundled_model(context.models)
     if isinstance(model, FolderModel):
-        return context.checkout / Path(model.path).expanduser()
+        return checked_model_folder(context.checkout / Path(model.path).expanduser())
     return HubRepository("model", model.repo, _pulled_revision(context, model)).download(files)
+
+
+def checked_model_folder(folder: Path) -> Path:
+    """The folder, which is one of a Hugging Face model. Raises ConfigError where it is not."""
+    if not (folder / "config.json").is_file():
+        raise ConfigError(
+            f"model.path: {folder} is no model folder (config.json is missing); give a Hugging Face folder"
+        )
+    return folder
 
 
 def policy_path(context: StageContext, folder: str | Path) -> Path:
@@ -71,4 +83,21 @@ def check_lengths(context: StageContext, folder: Path) -> None:
         raise ConfigError(
             f"data.max_state_tokens + data.max_action_tokens is {data.max_state_tokens + data.max_action_tokens}, and "
             f"the model's context has {room} tokens; lower one of them"
+        )
+
+
+def configured_renderer(tokenizer: Any, data: DataConfig) -> ChatRenderer:
+    """The renderer that `data` in the configuration asks for."""
+    return ChatRenderer(tokenizer, data.tool_format, data.chat_template_kwargs)
+
+
+def check_template(config: Config, renderer: ChatRenderer) -> None:
+    """Raise ConfigError where policies with such a template could not be evaluated: before anything is sampled."""
+    if isinstance(config.source, EmbeddedSource):
+        renderer.following_ids([Message(Role.USER, "x")])
+    if renderer.opens_thinking and config.evaluate.benchmarks and not config.evaluate.thinking_tokens:
+        raise ConfigError(
+            "evaluate.thinking_tokens: this model thinks before it answers, and benchmarks allow their answers a few "
+            "tokens each; say how many more there are for its thinking, or let the template leave the thinking out by "
+            "a variable of its own (data.chat_template_kwargs)"
         )

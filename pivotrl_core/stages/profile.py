@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pivotrl_core.config.engine import SamplingStage
-from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
+from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, load_policy, load_tokenizer, prepare_torch
 from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import Engine, SamplingConfig
@@ -18,12 +18,12 @@ from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distin
 from pivotrl_core.pivots.staging import Staging
 from pivotrl_core.stages.context import BASE, BLOCKS, CANDIDATES, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.engine import engine_kind, samples_elsewhere, server_engine
-from pivotrl_core.stages.models import policy_digest, policy_path
+from pivotrl_core.stages.models import configured_renderer, policy_digest, policy_path
 from pivotrl_core.stages.rules import check_domains, curtailment
 from pivotrl_core.stages.verification import configured_verifier, grading_id
+from pivotrl_core.trajectories.formatting import OTHER_FORMAT
 from pivotrl_core.types import Candidate, Split, Verdict, content_id
 from pivotrl_core.verifiers.row_fields import Grounds
-from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
 
 def run_profile(context: StageContext, key: str, policy_folder: str) -> None:

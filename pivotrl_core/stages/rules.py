@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from pivotrl_core.config import arms
-from pivotrl_core.config.arms import PivotRule, RandomRule, SelectConfig
+from pivotrl_core.config.arms import PivotRuleConfig, RandomRuleConfig, SelectConfig
 from pivotrl_core.config.stages import ProfileConfig
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots import selection
@@ -15,25 +15,24 @@ from pivotrl_core.pivots.staging import Staging
 
 
 def selection_rule(settings: SelectConfig) -> selection.SelectionRule:
-    """The rule that an arm's settings describe. Equal settings make equal names (`repr`), in whatever order."""
+    """The rule that an arm's settings describe. Equal settings have equal keys, in whatever order."""
     match settings:
-        case arms.PivotRule():
+        case arms.PivotRuleConfig():
             return _pivots(settings)
-        case arms.SigmaRule():
+        case arms.SigmaRuleConfig():
             return selection.SigmaThreshold(settings.eta)
-        case arms.AdaptiveEtaRule():
+        case arms.AdaptiveEtaRuleConfig():
             return selection.AdaptiveEta(settings.eta, settings.low_share, settings.high_share)
-        case arms.BootstrapRule():
+        case arms.BootstrapRuleConfig():
             return selection.Bootstrap(settings.lambda_diff, settings.confidence)
-        case arms.RandomRule():
+        case arms.RandomRuleConfig():
             return selection.RandomTurns(_pivots(settings), settings.seed)
-        case arms.AllRule():
+        case arms.AllRuleConfig():
             return selection.AllTurns()
 
 
-def _pivots(settings: PivotRule | RandomRule) -> selection.Pivots:
-    by_domain = dict(sorted(settings.lambda_by_domain.items()))
-    return selection.Pivots(settings.lambda_diff, by_domain, settings.inclusive, settings.keep_failed)
+def _pivots(settings: PivotRuleConfig | RandomRuleConfig) -> selection.Pivots:
+    return selection.Pivots(settings.lambda_diff, settings.lambda_by_domain, settings.inclusive, settings.keep_failed)
 
 
 def check_domains(settings: SelectConfig, domains: Iterable[str], key: str) -> None:
@@ -51,7 +50,7 @@ def curtailment(settings: ProfileConfig) -> Curtailment | Staging | None:
     if not settings.is_shortened:
         return None
     rules = [_count_rule(rule) for rule in settings.decides_for]
-    named = {repr(rule): selection.keeps(rule) for rule in rules}
+    named = {selection.rule_key(rule): selection.keeps(rule) for rule in rules}
     if settings.staged is not None:
         return Staging(named, settings.samples, settings.staged.waves, settings.staged.error)
     return Curtailment(named, settings.samples)

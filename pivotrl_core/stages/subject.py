@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pivotrl_core.config.tree import Config
-from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
+from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import ADAPTER, load_policy
 from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import ChatEngine
@@ -19,7 +19,7 @@ from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.lanes import Lanes
 from pivotrl_core.stages.context import BASE, Places, StageContext
 from pivotrl_core.stages.engine import samples_elsewhere, server_engine
-from pivotrl_core.stages.models import policy_path
+from pivotrl_core.stages.models import configured_renderer, policy_path
 from pivotrl_core.stages.portions import Portions
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTrain, TrainConfig
 from pivotrl_core.config.graph import policy_folder
-from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
+from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
 from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import ChatEngine
@@ -18,7 +18,7 @@ from pivotrl_core.pivots.pool import PoolRow, read_pool
 from pivotrl_core.seeding import derive_seed
 from pivotrl_core.stages.context import BASE, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.engine import engine_kind, following_engine, samples_elsewhere
-from pivotrl_core.stages.models import policy_path
+from pivotrl_core.stages.models import configured_renderer, policy_path
 from pivotrl_core.stages.rounds import configured_rounds
 from pivotrl_core.stages.verification import configured_verifier, reward_rule
 from pivotrl_core.training.checkpoint import Checkpoints, Progress

@@ -90,7 +90,12 @@ def grading_id(config: Config, places: Places) -> str:
 def functional_settings(section: VerifierConfig) -> FunctionalSettings:
     """Settings of the grader of tool-use turns."""
     comparators = {tool: {path: str(one) for path, one in paths.items()} for tool, paths in section.comparators.items()}
-    return FunctionalSettings(section.text_threshold, section.message_threshold, section.call_credit, comparators)
+    return FunctionalSettings(
+        text_threshold=section.text_threshold,
+        message_threshold=section.message_threshold,
+        call_credit=section.call_credit,
+        comparators=comparators,
+    )
 
 
 def reward_rule(section: VerifierConfig) -> RewardRule:
@@ -104,9 +109,10 @@ def make_judge(section: JudgeConfig, compute: ComputeConfig, places: Places, kep
     Raises:
         ConfigError: a template, an endpoint or the model is not there.
     """
+    from pivotrl_core.engines.judge_models import EmbeddedModel, server_model
     from pivotrl_core.engines.protocol import SamplingConfig
     from pivotrl_core.verifiers.judge.language_model import JudgeSettings, LabelRule, LanguageModelJudge
-    from pivotrl_core.verifiers.judge.models import ChatModel, EmbeddedModel, server_model
+    from pivotrl_core.verifiers.judge.models import ChatModel
     from pivotrl_core.verifiers.judge.prompts import Rubrics
 
     sampling = SamplingConfig(section.temperature, section.max_tokens)
@@ -117,6 +123,9 @@ def make_judge(section: JudgeConfig, compute: ComputeConfig, places: Places, kep
         model = EmbeddedModel(places.checkout / Path(section.model).expanduser(), compute, sampling)
     rubrics = Rubrics(places.checkout / Path(section.templates).expanduser() if section.templates else None)
     settings = JudgeSettings(
-        section.swap, LabelRule(section.labels), section.state_characters, section.action_characters
+        swap=section.swap,
+        labels=LabelRule(section.labels),
+        state_characters=section.state_characters,
+        action_characters=section.action_characters,
     )
     return LanguageModelJudge(model, rubrics, settings, kept)

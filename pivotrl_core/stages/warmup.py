@@ -7,11 +7,12 @@ of the small bundled model, whose place differs from machine to machine).
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from pivotrl_core.config.arms import OptimiserConfig
 from pivotrl_core.config.inputs import BundledModel
-from pivotrl_core.engines.chat import ChatRenderer, configured_renderer
+from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import POINTER, compute_dtype, prepare_torch
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import read_json, write_json
@@ -19,8 +20,8 @@ from pivotrl_core.grpo.prefix_tree import TargetSequence
 from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, timed, write_report
-from pivotrl_core.stages.models import check_lengths, source_model
-from pivotrl_core.stages.reading import check_pulled, iterate_pulled
+from pivotrl_core.stages.models import check_lengths, configured_renderer, source_model
+from pivotrl_core.stages.reading import check_pulled, iterate_pulled, source_names
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy import TrainablePolicy
@@ -99,7 +100,8 @@ def _rows(context: StageContext, renderer: ChatRenderer) -> tuple[list[list[Targ
     rows = [trajectory_rows(list(iterate_candidates(one, Split.TRAIN)), renderer) for one in trajectories]
     lengths = [max(len(line.ids) for line in lines) for lines in rows]
     pairs = zip(trajectories, lengths, strict=True)
-    read.drops += [_too_long(one, length, longest) for one, length in pairs if length > longest]
+    name_of = source_names(context)
+    read.drops += [_too_long(one, name_of, length, longest) for one, length in pairs if length > longest]
     read.kept = sum(length <= longest for length in lengths)
     write_table(table, "drops", DROP_SCHEMA, row_drops(read.drops, folder))
     if not read.kept:
@@ -111,6 +113,6 @@ def _rows(context: StageContext, renderer: ChatRenderer) -> tuple[list[list[Targ
     return [lines for lines, length in zip(rows, lengths, strict=True) if length <= longest], read
 
 
-def _too_long(trajectory: Trajectory, length: int, longest: int) -> Drop:
+def _too_long(trajectory: Trajectory, name_of: Callable[[Path], str], length: int, longest: int) -> Drop:
     file, _, line = trajectory.source.rpartition(":")
-    return Drop(file, int(line), DropReason.TOO_LONG, "", f"{length} tokens, the limit is {longest}")
+    return Drop(name_of(Path(file)), int(line), DropReason.TOO_LONG, "", f"{length} tokens, the limit is {longest}")

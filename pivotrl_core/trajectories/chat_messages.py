@@ -1,7 +1,8 @@
 """Messages of OpenAI's chat format, which many formats hold: content, calls in both forms, thinking apart from both.
 
 Thinking stands in a field of its own (`reasoning_content`, `reasoning`, `thinking`, `thinking_blocks`), in parts of the
-content, or in a `<think>` block before it. Format: https://platform.openai.com/docs/guides/function-calling
+content, or in a `<think>` block before it. Calls and results may also stand in the text, as Hermes and Qwen write them.
+Format: https://platform.openai.com/docs/guides/function-calling
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from collections.abc import Mapping, Sequence
 
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.fields import (
-    read_arguments,
-    read_call_name,
     read_content,
+    read_function,
     read_object,
     read_role,
     reject,
 )
+from pivotrl_core.trajectories.hermes_text import split_calls, split_results, without_calls
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Json, Message, Role, ToolCall
 
@@ -47,13 +48,36 @@ def read_chat_message(value: Json, field: str) -> Message:
     return Message(role, content)
 
 
+def system_message(value: Json, field: str) -> list[Message]:
+    """The system prompt that stands beside the messages of a row, where there is one."""
+    text = read_content(value, field)
+    return [Message(Role.SYSTEM, text)] if text.strip() else []
+
+
+def read_chat_messages(values: Sequence[Json], field: str) -> tuple[list[Message], list[int]]:
+    """Messages, and positions in them of assistant turns of weight 0; the results in one message's text are several.
+
+    Raises:
+        InvalidRowError: with the reason and the path of the field.
+    """
+    messages: list[Message] = []
+    state_only = []
+    ignored = set(unweighted(values))
+    for index, value in enumerate(values):
+        message = read_chat_message(value, f"{field}[{index}]")
+        if index in ignored and message.role is Role.ASSISTANT:
+            state_only.append(len(messages))
+        messages += split_results(message)
+    return messages, state_only
+
+
 def unweighted(messages: Sequence[Json]) -> list[int]:
     """Positions of assistant messages with `weight` 0: OpenAI's mark of a turn that is not to be learned."""
     return [i for i, one in enumerate(messages) if is_message(one) and "weight" in one and one["weight"] == 0]
 
 
 def _read_assistant(message: Mapping[str, Json], field: str) -> Message:
-    value = message.get("content")
+    value = message.get("content") or message.get("refusal")
     parts = [part for part in value if _is_thinking(part)] if isinstance(value, list) else []
     if parts and isinstance(value, list):
         value = [part for part in value if not _is_thinking(part)]
@@ -61,7 +85,12 @@ def _read_assistant(message: Mapping[str, Json], field: str) -> Message:
     given = [_thinking_text(message.get(key)) for key in THINKING_KEYS]
     # Some write the same thinking under two keys.
     texts = dict.fromkeys(text for text in (*given, _thinking_text(parts), thinking) if text)
-    return Message(Role.ASSISTANT, content, _read_calls(message, field), thinking="\n".join(texts))
+    calls = _read_calls(message, field)
+    if calls:  # some keep the text that the calls were read from
+        content = without_calls(content)
+    else:
+        content, calls = split_calls(content, f"{field}.content")
+    return Message(Role.ASSISTANT, content, calls, thinking="\n".join(texts))
 
 
 def _is_thinking(part: Json) -> bool:
@@ -94,13 +123,6 @@ def _read_call(value: Json, field: str) -> ToolCall:
     if "function" not in call:
         return read_function(call, field, call_id)
     return read_function(call["function"], f"{field}.function", call_id)
-
-
-def read_function(value: Json, field: str, call_id: str) -> ToolCall:
-    """A call from an object with `name` and `arguments`."""
-    function = read_object(value, field)
-    name = read_call_name(function.get("name"), f"{field}.name")
-    return ToolCall(name, read_arguments(function.get("arguments"), f"{field}.arguments"), call_id)
 
 
 def _read_id(value: Json, field: str) -> str:

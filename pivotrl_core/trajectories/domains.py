@@ -10,6 +10,12 @@ DOMAINS = ("tool", "terminal", "software", "search", "code")
 _NAMES = (("terminus", "terminal"), ("terminal", "terminal"), ("swe_", "software"), ("search", "search"))
 
 
+def named_domain(row: Mapping[str, Json]) -> str:
+    """The domain that a row names, a plugged-in one too, else `tool`."""
+    domain = row.get("domain")
+    return domain if isinstance(domain, str) and domain else "tool"
+
+
 def row_domain(row: Mapping[str, Json]) -> str:
     """The domain that a row names, else the one that NeMo Gym's fields tell, else `tool`."""
     if row.get("domain") in DOMAINS:

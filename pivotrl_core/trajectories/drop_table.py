@@ -23,11 +23,11 @@ def row_drops(drops: Iterable[Drop], folder: Path) -> list[dict[str, Json]]:
     """Dropped rows under `DROP_SCHEMA`, in their order; `place` is file and line.
 
     Args:
-        drops: of files below `folder`.
-        folder: what places are written relative to, so that a worktree gives the same bytes.
+        drops: with files by the names that their source has for them, or below `folder`.
+        folder: what places below it are written relative to, so that a worktree gives the same bytes.
     """
     return [
-        {"kind": "row", "place": f"{Path(drop.file).relative_to(folder).as_posix()}:{drop.line}", "field": drop.field,
+        {"kind": "row", "place": f"{drop.file.removeprefix(f'{folder.as_posix()}/')}:{drop.line}", "field": drop.field,
          "reason": str(drop.reason), "detail": drop.detail}
         for drop in drops
     ]  # fmt: skip

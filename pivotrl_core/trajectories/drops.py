@@ -25,9 +25,13 @@ class DropReason(StrEnum):
     WRONG_TYPE = "wrong_type"
     UNKNOWN_ROLE = "unknown_role"
     UNSUPPORTED_CONTENT = "unsupported_content"
+    CALLS_IN_PARTS = "calls_in_parts"
+    MISSING_CONTEXT = "missing_context"
     INVALID_TOOL = "invalid_tool"
+    BUILT_IN_TOOL = "built_in_tool"
     UNNAMED_TOOL_CALL = "unnamed_tool_call"
     UNKNOWN_TOOL = "unknown_tool"
+    UNWRITABLE_NAME = "unwritable_name"
     ARGUMENTS_NOT_JSON = "arguments_not_json"
     OVERSIZED_ARGUMENT = "oversized_argument"
     EMPTY_ASSISTANT_TURN = "empty_assistant_turn"
@@ -39,26 +43,32 @@ class DropReason(StrEnum):
 
 
 REMEDIES: Mapping[DropReason, str] = {
-    DropReason.BROKEN_JSON: "write one complete JSON value a line, without NaN or infinity",
+    DropReason.BROKEN_JSON: "mend the JSON there: one complete value a line or a document, without NaN or infinity",
     DropReason.NOT_UTF8: "save the file as UTF-8",
-    DropReason.OVERSIZED_LINE: "split the row, or raise the limit on the length of a line",
+    DropReason.OVERSIZED_LINE: "split the row: no setting raises the limit",
     DropReason.TOO_DEEP: "flatten the value: rows are read to a bounded depth",
     DropReason.LONE_SURROGATE: "replace the half of a surrogate pair: it is no character and cannot be stored",
-    DropReason.UNKNOWN_FORMAT: "bring the row into one of the formats that `trajectories/registry.py` lists",
+    DropReason.UNKNOWN_FORMAT: "bring the row into one of the formats that docs/formats.md lists",
     DropReason.MISSING_FIELD: "add the field",
     DropReason.WRONG_TYPE: "give the field the type that its format asks for",
     DropReason.UNKNOWN_ROLE: "use one of system, developer, user, assistant, tool, function",
     DropReason.UNSUPPORTED_CONTENT: "keep the text parts only: images, audio and files are not read",
+    DropReason.CALLS_IN_PARTS: (
+        "write calls as OpenAI's tool_calls and results as messages of role tool: Anthropic's blocks are not read"
+    ),
+    DropReason.MISSING_CONTEXT: "bring the whole conversation in one row: what came before is not in this one",
+    DropReason.BUILT_IN_TOOL: "leave the row out, or the tool where nothing calls it: the provider runs it",
     DropReason.INVALID_TOOL: "give each tool a unique name and a JSON schema of type object",
     DropReason.UNNAMED_TOOL_CALL: "name the tool that is called",
     DropReason.UNKNOWN_TOOL: "add the tool to the row's tools, or remove the call",
+    DropReason.UNWRITABLE_NAME: "set data.tool_format to hermes, which writes any name, or give the tool a plain name",
     DropReason.ARGUMENTS_NOT_JSON: "write the arguments as a JSON object, or as the text of one",
     DropReason.OVERSIZED_ARGUMENT: "shorten the argument, or raise data.max_argument_bytes",
     DropReason.EMPTY_ASSISTANT_TURN: "remove the turn, or restore its text or its tool calls",
     DropReason.NO_ASSISTANT_TURN: "leave the row out: there is no turn to learn from",
     DropReason.ORPHAN_TOOL_RESULT: "put the call that this result answers before it, with the same id",
     DropReason.DUPLICATE_ID: "give each row of a file an id of its own",
-    DropReason.DUPLICATE_CONTENT: "nothing to do: the first of the equal rows was kept",
+    DropReason.DUPLICATE_CONTENT: "nothing to do: a row with the same turns was kept",
     DropReason.TOO_LONG: "raise data.max_state_tokens or data.max_action_tokens, or leave the row out",
 }
 

@@ -10,7 +10,7 @@ from pivotrl_core.errors import DataError
 from pivotrl_core.trajectories.decoding import MAX_DEPTH, decode_json, has_lone_surrogate, nesting_depth
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.marks import RESERVED
-from pivotrl_core.types import Json, Role, Tool
+from pivotrl_core.types import Json, Role, Tool, ToolCall
 
 ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER,
@@ -18,6 +18,8 @@ ROLES: Mapping[str, Role] = {
 }  # fmt: skip
 SCHEMA_KEYS = ("parameters", "params", "input_schema", "inputSchema")
 """Where public formats keep the JSON schema of a tool's arguments."""
+CALL_PARTS = frozenset({"tool_use", "tool_result", "server_tool_use"})
+"""Anthropic's blocks, in which calls and results are parts of a content."""
 TEXT_PARTS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 
 
@@ -78,18 +80,28 @@ def _read_part(part: Json, field: str) -> str:
     if isinstance(part, str):
         return part
     kind = read_object(part, field).get("type")
-    text = part.get("refusal") if kind == "refusal" else part.get("text")
+    if isinstance(kind, str) and kind in CALL_PARTS:
+        reject(DropReason.CALLS_IN_PARTS, f"{field}.type", kind)
+    key = "refusal" if kind == "refusal" else "text"
+    text = part.get(key)
     if not isinstance(kind, str) or kind not in TEXT_PARTS | {"refusal"}:
         reject(DropReason.UNSUPPORTED_CONTENT, f"{field}.type", repr(kind)[:80])
     if not isinstance(text, str):
-        reject(DropReason.WRONG_TYPE, f"{field}.text", "expected text")
+        reject(DropReason.WRONG_TYPE, f"{field}.{key}", "expected text")
     return text
+
+
+def read_call_arguments(call: Mapping[str, Json], field: str) -> str:
+    """The `arguments` of a call at `field`, as `read_arguments` has them."""
+    if "arguments" not in call:
+        reject(DropReason.MISSING_FIELD, f"{field}.arguments")
+    return read_arguments(call["arguments"], f"{field}.arguments")
 
 
 def read_arguments(value: Json, field: str) -> str:
     """Raw JSON text of a call's arguments; an object is written out, and blank text stands for no arguments."""
     if value is None:
-        reject(DropReason.MISSING_FIELD, field)
+        reject(DropReason.ARGUMENTS_NOT_JSON, field, "null; a call without arguments has {}")
     if isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False)
     if not isinstance(value, str):
@@ -116,6 +128,13 @@ def read_call_name(value: Json, field: str) -> str:
     if not isinstance(value, str) or not value.strip():
         reject(DropReason.UNNAMED_TOOL_CALL, field)
     return value
+
+
+def read_function(value: Json, field: str, call_id: str = "") -> ToolCall:
+    """A call from an object with `name` and `arguments`."""
+    function = read_object(value, field)
+    name = read_call_name(function.get("name"), f"{field}.name")
+    return ToolCall(name, read_call_arguments(function, field), call_id)
 
 
 def read_decoded(value: Json, field: str) -> Json:
@@ -167,6 +186,9 @@ def _read_tool(value: Json, field: str) -> Tool:
     name = inner.get("name")
     parameters: Json = next((inner[key] for key in SCHEMA_KEYS if inner.get(key)), {})
     if not isinstance(name, str) or not name.strip():
+        kind = inner.get("type")
+        if isinstance(kind, str) and kind != "function":
+            reject(DropReason.BUILT_IN_TOOL, f"{field}.type", kind[:80])
         reject(DropReason.INVALID_TOOL, f"{field}.name", "no name")
     if not isinstance(parameters, Mapping):
         reject(DropReason.INVALID_TOOL, f"{field}.parameters", "expected a JSON schema")

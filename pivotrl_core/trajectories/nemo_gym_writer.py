@@ -1,7 +1,8 @@
 """Writer of NeMo Gym pivot rows: candidates (a pool, say) as rows that train elsewhere.
 
 A candidate that came from such a row is written as that row, nothing lost. Others are built from state and action; ids
-of calls are made up where none were kept. `agent_ref` is always written, and what profiling found is added.
+of calls are made up where none were kept, and the domain and what else verdicts stand on are written beside them.
+`agent_ref` is always written, and what profiling found is added.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ AGENTS: Mapping[str, str] = {
     "terminal": "terminus_judge_simple_agent",
     "software": "swe_pivot_tool_simulation_agent",
 }
+GROUNDS = ("answers", "index", "tests", "workspace")
+"""Of a candidate's metadata: what our verifiers ask of a row beside state and action."""
 DEFAULT_AGENT = "single_step_tool_use_with_argument_comparison_agent"
 
 
@@ -59,6 +62,8 @@ def _build_row(candidate: Candidate) -> dict[str, Json]:
     return {
         PARAMS: params,
         **_target(candidate),
+        **{name: candidate.metadata[name] for name in GROUNDS if candidate.metadata.get(name) is not None},
+        "domain": candidate.domain,
         "trajectory_id": candidate.trajectory_id,
         "pivot_agent_turn_index": candidate.turn_index,
     }

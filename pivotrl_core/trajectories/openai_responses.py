@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pivotrl_core.trajectories.domains import row_domain
-from pivotrl_core.trajectories.fields import first_name, read_list, read_object, read_tools, short_values
+from pivotrl_core.trajectories.drops import DropReason
+from pivotrl_core.trajectories.fields import first_name, read_list, read_object, read_tools, reject, short_values
 from pivotrl_core.trajectories.response_items import read_items
 from pivotrl_core.types import Json, Message, Role, Trajectory
 
@@ -34,7 +35,9 @@ class OpenAIResponsesReader:
     def read_row(self, row: Mapping[str, Json], source: str) -> Trajectory:
         asked, where = _asked(row)
         given = read_object(row["response"], "response") if "response" in row else row
-        messages = _instructions(asked) + _read_side(asked.get("input"), f"{where}input")
+        for name, part in ((where, asked), ("response." if given is not row else "", given)):
+            _check_whole(part, name)
+        messages = _instructions(asked, given) + _read_side(asked.get("input"), f"{where}input")
         messages += _read_side(given.get("output"), "response.output" if given is not row else "output")
         tools = next((one["tools"] for one in (asked, given, row) if one.get("tools")), None)
         return Trajectory(
@@ -61,9 +64,20 @@ def _are_items(value: Json) -> bool:
     return isinstance(first, Mapping) and (isinstance(first.get("type"), str) or isinstance(first.get("role"), str))
 
 
-def _instructions(asked: Mapping[str, Json]) -> tuple[Message, ...]:
-    text = asked.get("instructions")
-    return (Message(Role.SYSTEM, text),) if isinstance(text, str) and text else ()
+def _check_whole(part: Mapping[str, Json], where: str) -> None:
+    """Refuse a row whose conversation begins at the server: a request then brings what is new alone."""
+    if part.get("previous_response_id"):
+        reject(DropReason.MISSING_CONTEXT, f"{where}previous_response_id")
+    if isinstance(part.get("conversation"), Mapping):
+        reject(DropReason.MISSING_CONTEXT, f"{where}conversation")
+
+
+def _instructions(*parts: Mapping[str, Json]) -> tuple[Message, ...]:
+    """The system prompt: of the request, else as the response repeats it (as text, or as items)."""
+    value = next((part["instructions"] for part in parts if part.get("instructions")), None)
+    if isinstance(value, str):
+        return (Message(Role.SYSTEM, value),)
+    return read_items(read_list(value, "instructions"), "instructions") if value else ()
 
 
 def _read_side(value: Json, field: str) -> tuple[Message, ...]:

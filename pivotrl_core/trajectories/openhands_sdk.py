@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pivotrl_core.trajectories.chat_messages import read_chat_message, read_function
+from pivotrl_core.trajectories.chat_messages import read_chat_message
 from pivotrl_core.trajectories.fields import (
     first_name,
     read_arguments,
     read_call_name,
     read_content,
+    read_function,
     read_list,
     read_object,
     read_tools,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.fields import (
-    read_arguments,
+    read_call_arguments,
     read_call_name,
     read_content,
     read_object,
@@ -99,6 +99,8 @@ def _read_item(item: Mapping[str, Json], kind: Json, where: str, turn: _Turn) ->
     if kind == "function_call_output":
         output = read_content(item.get("output"), f"{where}.output")
         return Message(Role.TOOL, output, tool_call_id=str(item.get("call_id") or ""))
+    if isinstance(kind, str) and kind.endswith(("_call", "_call_output")):
+        reject(DropReason.BUILT_IN_TOOL, f"{where}.type", kind[:80])
     if kind != "message":
         reject(DropReason.UNSUPPORTED_CONTENT, f"{where}.type", repr(kind)[:80])
     role = read_role(item.get("role"), f"{where}.role")
@@ -120,4 +122,4 @@ def read_call(value: Json, where: str) -> ToolCall:
     """A call from an item of type function_call."""
     call = read_object(value, where)
     name = read_call_name(call.get("name"), f"{where}.name")
-    return ToolCall(name, read_arguments(call.get("arguments"), f"{where}.arguments"), str(call.get("call_id") or ""))
+    return ToolCall(name, read_call_arguments(call, where), str(call.get("call_id") or ""))

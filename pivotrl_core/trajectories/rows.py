@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,8 +25,11 @@ from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Json
 
 PACKED = (".gz", ".zst")
+LINES = (".jsonl", ".ndjson")
 DOCUMENTS = (".json", ".traj")
 """How names end of files that are one JSON value; all others are JSON a line."""
+SUFFIXES = tuple(kind + packed for packed in ("", *PACKED) for kind in (*LINES, *DOCUMENTS))
+"""How names of trajectory files end, in whatever case."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -37,10 +41,9 @@ class Row:
     value: Json
 
 
-def suffixes() -> tuple[str, ...]:
-    """How names of trajectory files end."""
-    plain = (".jsonl", *DOCUMENTS)
-    return tuple(kind + packed for packed in ("", *PACKED) for kind in plain)
+def is_trajectory_name(name: str) -> bool:
+    """Whether a file of this name holds trajectories: one rule for whatever reads, pulls or looks at them."""
+    return name.lower().endswith(SUFFIXES)
 
 
 def read_rows(path: Path, limits: Limits, is_row: Callable[[Json], bool] = lambda _: False) -> Iterator[Row | Drop]:
@@ -55,16 +58,20 @@ def read_rows(path: Path, limits: Limits, is_row: Callable[[Json], bool] = lambd
         DataError: a packed file that is broken or cut short, or that unpacks to a longer JSON list than a line may be.
     """
     if _is_document(path):
+        data = _whole(path, limits.max_line_bytes)
         try:
-            value = _decode(_whole(path, limits.max_line_bytes))
-        except (ValueError, RecursionError):
-            pass  # some publish JSON lines under this name
-        else:
+            value = None if data is None else _decode(data)
+        except (ValueError, RecursionError) as error:
+            if data is not None and not _begins_with_a_row(data):
+                yield _broken(path, error)
+                return
+            data = None  # some publish JSON lines under this name
+        if data is not None:
             values = value if isinstance(value, list) and not is_row(value) else [value]
             for index, item in enumerate(values, start=1):
                 yield _bounded(path, Row(index, item), limits, may_hold_surrogates=True)
             return
-    with _opened(path) as file:
+    with open_unpacked(path) as file:
         for number, line in enumerate(_lines(file, limits.max_line_bytes), start=1):
             if line is None:
                 yield Drop(
@@ -75,23 +82,49 @@ def read_rows(path: Path, limits: Limits, is_row: Callable[[Json], bool] = lambd
 
 
 def _is_document(path: Path) -> bool:
-    name = path.name
+    name = path.name.lower()
     for packed in PACKED:
         name = name.removesuffix(packed)
     return name.endswith(DOCUMENTS)
 
 
+def _begins_with_a_row(data: bytes) -> bool:
+    """Whether the first line that is not blank is a JSON value of its own."""
+    try:
+        _decode(data.lstrip().partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _broken(path: Path, error: ValueError | RecursionError) -> Drop:
+    """The one drop of a document that cannot be decoded, at the line where decoding ended."""
+    file = path.as_posix()
+    if isinstance(error, json.JSONDecodeError):
+        return Drop(file, error.lineno, DropReason.BROKEN_JSON, "", f"column {error.colno}: {error.msg}")
+    if isinstance(error, UnicodeDecodeError):
+        return Drop(file, 1, DropReason.NOT_UTF8, "", f"byte {error.start} of the file")
+    if isinstance(error, RecursionError):
+        return Drop(file, 1, DropReason.TOO_DEEP)
+    return Drop(file, 1, DropReason.BROKEN_JSON, "", str(error)[:200])
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked where it is packed."""
+def open_unpacked(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked where it is packed.
+
+    Raises:
+        DataError: while it is read: a packed file that is broken or cut short.
+    """
     with path.open("rb") as file:
-        if path.suffix not in PACKED:
+        suffix = path.suffix.lower()
+        if suffix not in PACKED:
             yield file
             return
         try:
-            yield gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else _zstd(file)  # type: ignore[misc]
+            yield gzip.GzipFile(fileobj=file) if suffix == ".gz" else _zstd(file)  # type: ignore[misc]
         except (OSError, zlib.error, EOFError) as error:
-            kind = "gzip" if path.suffix == ".gz" else "Zstandard file"
+            kind = "gzip" if suffix == ".gz" else "Zstandard file"
             raise DataError(f"{path}: a broken or truncated {kind} ({error}); bring the file again, whole") from error
 
 
@@ -102,22 +135,23 @@ def _zstd(file: BinaryIO) -> BinaryIO:
     return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd"))
 
 
-def _whole(path: Path, limit: int) -> bytes:
+def _whole(path: Path, limit: int) -> bytes | None:
     """All bytes of a file that may be one value. Of a packed one, whose size says little, at most `limit` are held.
 
+    None for a packed file with more, which is no value to be held at once.
+
     Raises:
-        ValueError: a packed file with more, so no value to be held at once.
         DataError: that, and what it begins with is a list.
     """
-    with _opened(path) as file:
-        if path.suffix not in PACKED:
+    with open_unpacked(path) as file:
+        if path.suffix.lower() not in PACKED:
             return file.read()
         data = file.read(limit + 1)
     if len(data) <= limit:
         return data
     if data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
         raise DataError(f"{path}: a JSON list that unpacks to over {limit} bytes; write JSON a line, as .jsonl.gz")
-    raise ValueError(f"over {limit} bytes")
+    return None
 
 
 def _lines(file: BinaryIO, limit: int) -> Iterator[bytes | None]:

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.fields import reject
+from pivotrl_core.trajectories.formatting import ToolFormat, can_write
 from pivotrl_core.trajectories.turns import candidate_positions
 from pivotrl_core.types import Message, Role, ToolCall, Trajectory
-from pivotrl_core.verifiers.arguments import decode_arguments
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on one row: bytes of one call's arguments, bytes of a line, depth of nesting."""
+    """Bounds on one row: bytes of one call's arguments, bytes of a line, depth of nesting, how calls are written."""
 
     max_argument_bytes: int = 1_000_000
     max_line_bytes: int = 256_000_000
     max_depth: int = 100
+    tool_format: ToolFormat = ToolFormat.HERMES
 
 
 def validate(trajectory: Trajectory, limits: Limits) -> None:
@@ -46,6 +48,8 @@ def _check_turn(message: Message, limits: Limits, field: str) -> None:
     if not message.tool_calls and not message.content.strip():
         reject(DropReason.EMPTY_ASSISTANT_TURN, field, "only thinking" if message.thinking else "")
     for index, call in enumerate(message.tool_calls):
+        if not can_write(call.name, limits.tool_format):
+            reject(DropReason.UNWRITABLE_NAME, f"{field}.tool_calls[{index}].name", call.name[:80])
         size = len(call.arguments.encode("utf-8", "surrogatepass"))
         if size > limits.max_argument_bytes:
             detail = f"{size} bytes, the limit is {limits.max_argument_bytes}"

@@ -1,7 +1,7 @@
 """Verdicts on several actions: one after another, or as many at once as a verifier waits for others to work.
 
-A verifier that asks a judge or a service has `at_once`. Equal actions at one candidate are then judged once, where one
-after another they would be found in the cache.
+A verifier that asks a judge or a service is a `ConcurrentVerifier`. Equal actions at one candidate are then judged
+once, where one after another they would be found in the cache.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pivotrl_core.types import Action, Candidate, Verdict
-from pivotrl_core.verifiers.protocol import Verifier
+from pivotrl_core.verifiers.protocol import ConcurrentVerifier, Verifier
 
 
 def verify_all(verifier: Verifier, cases: Sequence[tuple[Candidate, Action]]) -> list[Verdict]:
     """A verdict for each action at its candidate, in their order. Raises what `verify` raises."""
-    at_once: int = getattr(verifier, "at_once", 1)
+    at_once = verifier.at_once if isinstance(verifier, ConcurrentVerifier) else 1
     if at_once == 1 or len(cases) < 2:
         return [verifier.verify(*case) for case in cases]
     keys = [(id(candidate), action) for candidate, action in cases]  # hashing a state would cost more than a look-up

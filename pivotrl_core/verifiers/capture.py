@@ -13,11 +13,13 @@ import selectors
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
 
 _CHUNK_BYTES = 65536
 _GRACE_SECONDS = 5.0
+_REAPING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,16 @@ class Captured:
     overflowed: bool
 
 
-def capture(process: subprocess.Popen[bytes], seconds: float, max_bytes: int) -> Captured:
+def capture(
+    process: subprocess.Popen[bytes],
+    seconds: float,
+    max_bytes: int,
+    kill_inside: Callable[[], None] = lambda: None,
+) -> Captured:
     """Read both pipes until they close, `seconds` have passed, or either holds more than `max_bytes`; then reap.
 
-    Never holds more than `max_bytes` and one chunk of each stream.
+    Never holds more than `max_bytes` and one chunk of each stream. Where a limit ends the child, `kill_inside` first
+    ends what it has to wait for: killed itself, it would leave that to whoever adopts orphans.
     """
     assert process.stdout is not None
     assert process.stderr is not None
@@ -52,13 +60,12 @@ def capture(process: subprocess.Popen[bytes], seconds: float, max_bytes: int) ->
                 overflowed = any(len(buffer) > max_bytes for buffer in buffers)
                 timed_out = not overflowed and bool(selector.get_map()) and time.monotonic() >= deadline
             if timed_out or overflowed:
-                _kill_group(process)
+                _kill(process, kill_inside)
                 _drain(selector)
         # A child may close its pipes and go on: the deadline holds for it all the same.
         timed_out = not _wait(process, deadline) or timed_out
     finally:
-        _kill_group(process)
-        process.wait()
+        _kill(process, kill_inside)
         for stream in streams:
             stream.close()
     stdout, stderr = (bytes(buffer[:max_bytes]).decode("utf-8", "replace") for buffer in buffers)
@@ -95,7 +102,12 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
     return ended
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    if process.returncode is None:
+def _kill(process: subprocess.Popen[bytes], kill_inside: Callable[[], None]) -> None:
+    """End a child that has not ended, and reap it."""
+    if process.poll() is None:
+        kill_inside()
+        _wait(process, time.monotonic() + _REAPING_SECONDS)
+    if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -20,7 +20,7 @@ _SECONDS_PER_TEST = 4
 PROGRAM_BYTES = 4096
 """Of what a program prints, so much is read where nothing else is said."""
 # Memory holds per process: 8 times 256 MiB is the most that one item can take.
-_LIMITS = sandbox.Limits(wall_seconds=15.0, cpu_seconds=5, memory_bytes=256 * 2**20, processes=8)
+_LIMITS = sandbox.SandboxLimits(wall_seconds=15.0, cpu_seconds=5, memory_bytes=256 * 2**20, processes=8)
 
 
 class _NoResult:
@@ -41,7 +41,7 @@ class Called(NamedTuple):
 
 
 def run_calls(
-    code: str, function: str, arguments: Sequence[Sequence[Json]], limits: sandbox.Limits = _LIMITS
+    code: str, function: str, arguments: Sequence[Sequence[Json]], limits: sandbox.SandboxLimits = _LIMITS
 ) -> tuple[list[Called], str]:
     """As `run_function`, with what each call leaves of its arguments, and the limit that ended the run, or empty."""
     job = {"kind": "function", "function": function, "inputs": [list(row) for row in arguments]}
@@ -50,7 +50,7 @@ def run_calls(
 
 
 def run_function(
-    code: str, function: str, arguments: Sequence[Sequence[Json]], limits: sandbox.Limits = _LIMITS
+    code: str, function: str, arguments: Sequence[Sequence[Json]], limits: sandbox.SandboxLimits = _LIMITS
 ) -> list[Json]:
     """Call `function` of `code` once per argument list; results are as JSON gives them (tuples come back as lists).
 
@@ -61,7 +61,7 @@ def run_function(
 
 
 def run_program(
-    code: str, inputs: Sequence[str], limits: sandbox.Limits = _LIMITS, printed_bytes: int = PROGRAM_BYTES
+    code: str, inputs: Sequence[str], limits: sandbox.SandboxLimits = _LIMITS, printed_bytes: int = PROGRAM_BYTES
 ) -> list[Json]:
     """Run `code` as a program once per input text; results are what it printed, so far. Raises as above."""
     job = {"kind": "program", "inputs": list(inputs), "seconds": _SECONDS_PER_TEST, "bytes": printed_bytes}
@@ -80,7 +80,7 @@ def close(value: Json, expected: Json, relative: float = 1e-5, absolute: float =
         return False
 
 
-def _run(code: str, job: dict[str, Json], limits: sandbox.Limits) -> tuple[list[list[Json]], str]:
+def _run(code: str, job: dict[str, Json], limits: sandbox.SandboxLimits) -> tuple[list[list[Json]], str]:
     """What the driver sent for each test, an empty list where it sent nothing; and the limit that ended it."""
     results: list[list[Json]] = [[] for _ in job["inputs"]]
     files: dict[str, str | bytes] = {

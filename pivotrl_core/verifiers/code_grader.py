@@ -18,21 +18,22 @@ from pathlib import Path
 from typing import Final
 
 from pivotrl_core.files import code_digest
+from pivotrl_core.trajectories import arguments
+from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.types import Action, Candidate, Json, Message, content_id
-from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.code_cases import varied_inputs
 from pivotrl_core.verifiers.code_execution import NO_RESULT, PROGRAM_BYTES, Called, close, run_calls, run_program
 from pivotrl_core.verifiers.code_static import is_blank, parse, resources, same_tree, wrong_types
 from pivotrl_core.verifiers.code_tests import CodeTests, boundary_inputs, read_tests
-from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.protocol import GradingDecision, printable
 from pivotrl_core.verifiers.row_fields import row_field
-from pivotrl_core.verifiers.sandbox import Limits
+from pivotrl_core.verifiers.sandbox import SandboxLimits
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
-_CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
+_CODE: Final = (Path(str(arguments.__file__)), *(Path(__file__).with_name(f"{name}.py") for name in (
     "code_grader", "code_static", "code_tests", "code_cases", "code_execution", "sandbox_driver", "sandbox",
-    "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
-))  # fmt: skip
+    "sandbox_host", "system_calls", "capture", "cgroups", "row_fields",
+)))  # fmt: skip
 """What verdicts come out of."""
 _FENCE = re.compile(r"^```(?:python3?|py)?[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _SLACK, _MAX_ROOM = 64 * 2**10, 16 * 2**20
@@ -56,8 +57,8 @@ class CodeSettings:
     """How code is compared. `boundary` says whether cases beyond the row's decide, or are components only."""
 
     boundary: bool = True
-    limits: Limits = field(
-        default_factory=lambda: Limits(wall_seconds=5.0, cpu_seconds=5, memory_bytes=256 * 2**20, processes=8)
+    limits: SandboxLimits = field(
+        default_factory=lambda: SandboxLimits(wall_seconds=5.0, cpu_seconds=5, memory_bytes=256 * 2**20, processes=8)
     )
 
 
@@ -87,11 +88,13 @@ class CodeGrader:
                 self.cache.put(key, components)
         return dict(components)
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         reason = self._reason(components)
         accepted = reason is CodeReason.ACCEPTED
         tests = components.get("tests", 0)
-        return Decision(accepted, str(reason), 1.0 if accepted else components["passed"] / tests if tests else 0.0)
+        return GradingDecision(
+            accepted, str(reason), 1.0 if accepted else components["passed"] / tests if tests else 0.0
+        )
 
     def _reason(self, found: Mapping[str, Json]) -> CodeReason:
         if found.get("expected") == "unreadable":

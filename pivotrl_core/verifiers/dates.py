@@ -59,7 +59,7 @@ def same_day(expected: str, actual: str) -> bool:
 
 def _parse_instant(text: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(text.strip())
+        return datetime.fromisoformat(text.strip().upper())  # RFC 3339: t and z are T and Z
     except ValueError:
         return None
 

@@ -22,7 +22,7 @@ from pathlib import PurePosixPath
 
 from pivotrl_core.types import Json, canonical_json
 from pivotrl_core.verifiers import sandbox
-from pivotrl_core.verifiers.sandbox import Limits, SandboxResult, Stop
+from pivotrl_core.verifiers.sandbox import SandboxLimits, SandboxResult, Stop
 from pivotrl_core.verifiers.volatile import RunTime, without_durations, without_volatile
 from pivotrl_core.verifiers.workspace import Node, NodeKind, Tree, Workspace
 
@@ -34,7 +34,7 @@ _RUNNER = """
 export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z PYTHONHASHSEED=0 TERM=dumb
 exec 2>&1 {_report}>&1
 _say='{ pwd; [ -d ~/.git ] && git -C ~ ls-files -s
-_seen=(/proc/[0-9]*); echo "${#_seen[@]} processes"; unset _seen; umask; echo "$-"; jobs; alias; declare -f
+_seen=(/proc/[0-9]*); echo "${#_seen[@]} processes"; unset _seen; umask; ulimit -a; echo "$-"; jobs; alias; declare -f
 declare -p; printf "%s" "$1"; } >&"$_report"'
 eval "$_say"
 trap '_status=$?; printf "%s" "$1" >&"$_report"; eval "$_say"; exit $_status' EXIT
@@ -117,7 +117,9 @@ def is_executable(script: str) -> bool:
     return "\0" not in script and len(script.encode("utf-8", "surrogatepass")) <= MAX_SCRIPT_BYTES
 
 
-def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callable[[], float] = time.time) -> Effect:
+def run_script(
+    script: str, workspace: Workspace, limits: SandboxLimits, clock: Callable[[], float] = time.time
+) -> Effect:
     """Run a script in a copy of a workspace.
 
     Raises:
@@ -128,7 +130,7 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     start = clock()
     command = ["/bin/bash", "--norc", "--noprofile", "-c", _RUNNER, "bash", _SEPARATOR, argument]
     result = sandbox.run_in_workspace(command, workspace, _with_room(limits, workspace))
-    run_time = RunTime(start, clock())
+    run_time = RunTime(start=start, end=clock())
     before, output, after = _split(result.stdout)
     output = _HERE.sub("", _said(output, script, workspace, run_time)).rstrip()
     tree = _whole(result)
@@ -153,8 +155,8 @@ def run_script(script: str, workspace: Workspace, limits: Limits, clock: Callabl
     )
 
 
-def _with_room(limits: Limits, workspace: Workspace) -> Limits:
-    """Limits under which what the workspace itself holds can be read back, with some more beside it."""
+def _with_room(limits: SandboxLimits, workspace: Workspace) -> SandboxLimits:
+    """SandboxLimits under which what the workspace itself holds can be read back, with some more beside it."""
     nodes = workspace.tree.nodes
     size = sum(len(node.content) for node in nodes.values())
     files, read = max(limits.result_files, len(nodes) + _ROOM_FILES), max(limits.result_bytes, size + _ROOM_BYTES)
@@ -194,7 +196,7 @@ class Left:
 
 
 def tree_after(
-    script: str, workspace: Workspace, limits: Limits, clock: Callable[[], float] = time.time
+    script: str, workspace: Workspace, limits: SandboxLimits, clock: Callable[[], float] = time.time
 ) -> Left | None:
     """The tree that a script leaves, or None where it fails, is cut short, or leaves more than can be read.
 
@@ -208,7 +210,7 @@ def tree_after(
     whole = _whole(result)
     if result.stop is not Stop.EXITED or result.exit_status != 0 or result.tree is None or not whole.complete:
         return None
-    run_time = RunTime(start, clock())
+    run_time = RunTime(start=start, end=clock())
     before, after = workspace.tree.nodes, result.tree.nodes
     paths = before.keys() | after.keys()
     changed = frozenset(path for path in paths if _counts(path) and _other(before.get(path), after.get(path)))

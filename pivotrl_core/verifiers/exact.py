@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall
-from pivotrl_core.verifiers.protocol import Decision
+from pivotrl_core.verifiers.protocol import GradingDecision
 from pivotrl_core.verifiers.settings import VerdictReason
 from pivotrl_core.verifiers.similarity import is_blank
 
@@ -28,9 +28,9 @@ class ExactGrader:
         equal = reason is VerdictReason.ACCEPTED
         return {"parsed": not action.error, "equal": equal, "difference": "" if equal else reason.value}
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         equal = bool(components["equal"])
-        return Decision(equal, VerdictReason.ACCEPTED.value if equal else components["difference"], float(equal))
+        return GradingDecision(equal, VerdictReason.ACCEPTED.value if equal else components["difference"], float(equal))
 
 
 def _compare(candidate: Candidate, action: Action) -> VerdictReason:

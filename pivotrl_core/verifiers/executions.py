@@ -16,7 +16,7 @@ from pivotrl_core.types import Candidate, Json
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.effects import Effect, difference, effect_from_json, run_script
 from pivotrl_core.verifiers.row_fields import place_below
-from pivotrl_core.verifiers.sandbox import Limits
+from pivotrl_core.verifiers.sandbox import SandboxLimits
 from pivotrl_core.verifiers.variations import varied
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import Workspace, load_workspace, make_workspace
@@ -55,7 +55,7 @@ class Scripts:
     With `vary`, scripts run in another copy of the workspace too (`variations.py`), beside the first.
     """
 
-    limits: Limits
+    limits: SandboxLimits
     version: str
     cache: VerdictCache | None = None
     vary: bool = False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pivotrl_core.trajectories.arguments import Decoded, decode_arguments
 from pivotrl_core.types import Candidate, Tool, ToolCall
-from pivotrl_core.verifiers.arguments import Decoded, decode_arguments
 from pivotrl_core.verifiers.comparators import ANY_TOOL, Comparators, Mark, marks_of
-from pivotrl_core.verifiers.held import Held
+from pivotrl_core.verifiers.derived_cache import DerivedCache
 from pivotrl_core.verifiers.offers import schema_of
 from pivotrl_core.verifiers.schema import Schema
 
@@ -32,8 +32,8 @@ class ExpectedCalls:
     def __init__(self, comparators: Comparators, max_calls: int) -> None:
         self._marks = {tool: marks_of(comparators, tool) for tool in {*comparators, ANY_TOOL}}
         self._max_calls = max_calls
-        self._held = Held(self._read_calls)
-        self.of = self._held.of
+        self._derived = DerivedCache(self._read_calls)
+        self.of = self._derived.of
 
     def _read_calls(self, candidate: Candidate) -> tuple[ExpectedCall, ...]:
         return tuple(self._read(call, candidate.tools) for call in candidate.expert.tool_calls[: self._max_calls])

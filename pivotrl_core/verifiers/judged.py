@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from pivotrl_core.types import Action, Candidate, Json, Verdict, content_id
-from pivotrl_core.verifiers.protocol import Decision, Grader
+from pivotrl_core.verifiers.protocol import Grader, GradingDecision
 from pivotrl_core.verifiers.settings import VerdictReason
 
 
@@ -86,15 +86,15 @@ class JudgedGrader:
             "judge_tokens": opinion.tokens,
         }  # fmt: skip
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         decision = self.inner.decide(components)
         if decision.accepted or not components.get("judged"):
             return decision
         if components["judgement"] == Judgement.SAME:
-            return Decision(True, VerdictReason.JUDGED_SAME.value, 1.0)
+            return GradingDecision(True, VerdictReason.JUDGED_SAME.value, 1.0)
         unread = components["judgement"] in (Judgement.UNREADABLE, Judgement.SWAPPED_UNREADABLE)
         reason = VerdictReason.JUDGE_UNREADABLE if unread else VerdictReason.JUDGED_DIFFERENT
-        return Decision(False, reason.value, decision.credit)
+        return GradingDecision(False, reason.value, decision.credit)
 
 
 def judge_tokens(verdicts: Mapping[Hashable, Verdict]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pivotrl_core.types import Action, Candidate, Json, Verdict
 
@@ -25,8 +25,15 @@ class Verifier(Protocol):
         ...
 
 
+@runtime_checkable
+class ConcurrentVerifier(Verifier, Protocol):
+    """One that waits for others to work (a judge, a service): threads may ask it about `at_once` actions at a time."""
+
+    at_once: int
+
+
 @dataclass(frozen=True, slots=True)
-class Decision:
+class GradingDecision:
     """What thresholds make of components.
 
     Attributes:
@@ -56,7 +63,7 @@ class Grader(Protocol):
         """What there is to know about `action`. Never raises on any action."""
         ...
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         """What follows from components that this version of `grade` has found. Pure."""
         ...
 

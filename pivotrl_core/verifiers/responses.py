@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pivotrl_core.trajectories.formatting import ToolFormat
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.types import Action, Json, ToolCall
-from pivotrl_core.verifiers.formatting import ToolFormat
-from pivotrl_core.verifiers.parsing import parse_action
 
 _TEXTS = ("output_text", "text")
 
@@ -73,6 +73,8 @@ def _chat_calls(message: Mapping[str, Json]) -> list[ToolCall]:
     found = message.get("tool_calls") or []
     if not isinstance(found, list):
         raise ValueError("response: tool_calls is no list")
+    if not found and message.get("function_call"):  # the older form
+        return [_read_call(message["function_call"])]
     return [_read_call(call.get("function", call) if isinstance(call, Mapping) else {}) for call in found]
 
 

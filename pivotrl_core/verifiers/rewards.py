@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pivotrl_core.types import Json
-from pivotrl_core.verifiers.protocol import Decision
+from pivotrl_core.verifiers.protocol import GradingDecision
 
 
 class Rewards(Protocol):
     """Derives rewards; a frozen dataclass, whose values are part of a verifier's version."""
 
-    def reward(self, decision: Decision, components: Mapping[str, Json]) -> float:
+    def reward(self, decision: GradingDecision, components: Mapping[str, Json]) -> float:
         """The reward in [0, 1] of a decision on these components."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RewardRule:
     """Rewards in [0, 1]: of an accepted action, of a refused one, and of one that could not be read.
 
@@ -34,7 +34,7 @@ class RewardRule:
         if not 0.0 <= self.malformed <= self.failure < self.success <= 1.0:
             raise ValueError(f"{self}: expected 0 <= malformed <= failure < success <= 1")
 
-    def reward(self, decision: Decision, components: Mapping[str, Json]) -> float:
+    def reward(self, decision: GradingDecision, components: Mapping[str, Json]) -> float:
         """The reward of a decision on these components (`parsed: false` says that the action could not be read)."""
         if decision.accepted:
             return self.success

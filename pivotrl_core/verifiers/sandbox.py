@@ -5,7 +5,7 @@ folder, holding the given files) and `/tmp` are memory file systems of a fixed s
 is written on the host. The whole process tree shares one PID namespace, so killing its first process kills every daemon
 too. A workspace is unpacked into `/box` inside, and what the command left there is read back when all is dead.
 
-Each run has a sandbox of its own: no state can leak from one action to another. Not here: filters of system calls.
+Each run has a sandbox of its own: no state can leak from one action to another. `system_calls.py` says what is refused.
 Code is never run without the sandbox: where it cannot start, `available()` says why and `run` raises.
 
 `SandboxResult.unenforced` names what could not be bounded: `memory` of the tree as a whole where no memory group can be
@@ -30,24 +30,34 @@ from dataclasses import dataclass
 from pivotrl_core.errors import SandboxUnavailableError
 from pivotrl_core.verifiers import cgroups
 from pivotrl_core.verifiers.capture import Captured, capture
-from pivotrl_core.verifiers.sandbox_host import BOX, OUTSIDE, Host, Limits, Stop, Wiring, command_line, possible_hosts
+from pivotrl_core.verifiers.sandbox_host import (
+    BOX,
+    OUTSIDE,
+    Host,
+    SandboxLimits,
+    Stop,
+    Wiring,
+    command_line,
+    possible_hosts,
+)
+from pivotrl_core.verifiers.system_calls import filter_program
 from pivotrl_core.verifiers.watcher import forget, pipe_of_watcher
 from pivotrl_core.verifiers.workspace import Tree, Workspace, read_tree
 
-__all__ = ["Limits", "SandboxResult", "Stop", "available", "run", "run_in_workspace", "run_python"]
+__all__ = ["SandboxLimits", "SandboxResult", "Stop", "available", "run", "run_in_workspace", "run_python"]
 
 _START_SECONDS = 30.0
 _DEATH_SECONDS = 5.0
 _REMEDY = "Install bubblewrap (Debian: apt-get install bubblewrap) and allow unprivileged user namespaces."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxResult:
     """What one run did.
 
     Attributes:
         exit_status: None where we killed it.
-        stdout: cut at `Limits.output_bytes`, as is `stderr`.
+        stdout: cut at `SandboxLimits.output_bytes`, as is `stderr`.
         stderr: the other stream.
         stop: why it ended.
         unenforced: limits that this machine could not set (module docstring).
@@ -71,29 +81,29 @@ class SandboxResult:
         return self.stop is Stop.TIME_LIMIT
 
 
-def run(command: Sequence[str], files: Mapping[str, str | bytes], limits: Limits | None = None) -> SandboxResult:
+def run(command: Sequence[str], files: Mapping[str, str | bytes], limits: SandboxLimits | None = None) -> SandboxResult:
     """Run `command` in a fresh sandbox whose working folder holds `files` (relative path -> content).
 
     Raises:
         SandboxUnavailableError: bubblewrap is missing, or the sandbox itself could not start.
     """
-    return _run(_require_host(), command, files, limits or Limits(), None)
+    return _run(_require_host(), command, files, limits or SandboxLimits(), None)
 
 
 def run_in_workspace(
     command: Sequence[str],
     workspace: Workspace,
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
 ) -> SandboxResult:
     """Run `command` in a fresh sandbox whose working folder is a copy of `workspace`, and read the folder back.
 
     Raises:
         SandboxUnavailableError: as `run` does.
     """
-    return _run(_require_host(), command, {}, limits or Limits(), workspace)
+    return _run(_require_host(), command, {}, limits or SandboxLimits(), workspace)
 
 
-def run_python(files: Mapping[str, str | bytes], script: str, limits: Limits | None = None) -> SandboxResult:
+def run_python(files: Mapping[str, str | bytes], script: str, limits: SandboxLimits | None = None) -> SandboxResult:
     """Run `script` (one of `files`) with the sandbox's Python: standard library only, isolated from site packages."""
     return run([_require_host().python, "-I", "-S", "-B", script], files, limits)
 
@@ -117,7 +127,9 @@ def _host() -> Host | str:
     reason = "the program bwrap was not found." if shutil.which("bwrap") is None else "/bin/bash was not found."
     for host in possible_hosts():
         try:
-            result = _run(host, [host.python, "-I", "-S", "-c", "import json, subprocess, math"], {}, Limits(), None)
+            result = _run(
+                host, [host.python, "-I", "-S", "-c", "import json, subprocess, math"], {}, SandboxLimits(), None
+            )
         except (SandboxUnavailableError, OSError) as error:
             reason = f"a probe failed ({str(error)[-300:].strip()})."
             continue
@@ -131,7 +143,7 @@ def _run(
     host: Host,
     command: Sequence[str],
     files: Mapping[str, str | bytes],
-    limits: Limits,
+    limits: SandboxLimits,
     workspace: Workspace | None,
 ) -> SandboxResult:
     with ExitStack() as stack:
@@ -141,14 +153,23 @@ def _run(
         stack.callback(forget, process.pid)
         box = run.begin(process) if workspace is not None else None
         started = time.monotonic()
-        captured = capture(process, limits.wall_seconds, limits.output_bytes)
+        captured = capture(process, limits.wall_seconds, limits.output_bytes, run.kill_inside)
         seconds = time.monotonic() - started
         stop, exit_status = _ending(captured, run.exit_status(), group)
         tree, outside = box.read(limits) if box is not None else (None, None)
     unenforced = () if cgroups.MEMORY in group.enforced else (cgroups.MEMORY,)
     if cgroups.PROCESSES not in group.enforced and os.geteuid() == 0 and host.drop_to is None:
         unenforced = (*unenforced, cgroups.PROCESSES)
-    return SandboxResult(exit_status, captured.stdout, captured.stderr, stop, unenforced, tree, outside, seconds)
+    return SandboxResult(
+        exit_status=exit_status,
+        stdout=captured.stdout,
+        stderr=captured.stderr,
+        stop=stop,
+        unenforced=unenforced,
+        tree=tree,
+        outside=outside,
+        seconds=seconds,
+    )
 
 
 def _ending(captured: Captured, exit_status: int | None, group: cgroups.Group) -> tuple[Stop, int | None]:
@@ -170,7 +191,7 @@ class _Box:
     outside: Mapping[str, int]
     first_process: int
 
-    def read(self, limits: Limits) -> tuple[Tree, Tree]:
+    def read(self, limits: SandboxLimits) -> tuple[Tree, Tree]:
         """What the folder, and places outside of it, hold once the last process is dead: the first one dies last."""
         if not select.select([self.first_process], [], [], _DEATH_SECONDS)[0]:
             raise SandboxUnavailableError("The sandbox's processes did not end after KILL. Look at the machine.")
@@ -192,7 +213,11 @@ class _Run:
         self._watcher = pipe_of_watcher()
         stack.callback(self._close_theirs)
         self._status, self._status_in = self._pipe(ours=0)
+        self._told = b""
+        self._first: int | None = None
         self._files = {name: self._memory_file(content) for name, content in files.items()}
+        program = filter_program()
+        self._filter = None if program is None else self._memory_file(program)
         self._image: int | None = None
         self._stdin = subprocess.DEVNULL
         if workspace is not None:
@@ -200,7 +225,9 @@ class _Run:
             self._stdin, self._go = self._pipe(ours=1)
 
     def wiring(self) -> Wiring:
-        return Wiring(self._watcher, self._status_in, self._files, self._image)
+        return Wiring(
+            watcher=self._watcher, status=self._status_in, files=self._files, filter=self._filter, image=self._image
+        )
 
     def start(self, line: Sequence[str]) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
@@ -226,12 +253,28 @@ class _Run:
             with suppress(BrokenPipeError):
                 os.write(self._go, b"\n")
         except BaseException:
-            capture(process, 0.0, 0)
+            capture(process, 0.0, 0, self.kill_inside)
             raise
         return box
 
+    def kill_inside(self) -> None:
+        """End the first process of the sandbox, where one stands; bubblewrap is there to wait for it."""
+        first = self._first_process()
+        if first is not None:
+            with suppress(ProcessLookupError):
+                os.kill(first, signal.SIGKILL)
+
+    def _first_process(self) -> int | None:
+        """As bubblewrap reported it with the first line that it wrote; None: it has not yet."""
+        if self._first is None and select.select([self._status], [], [], 0)[0]:
+            self._told += os.read(self._status, 65536)
+            lines = self._told.splitlines()
+            self._first = int(json.loads(lines[0])["child-pid"]) if lines else None
+        return self._first
+
     def _hold_box(self) -> _Box:
-        first = int(json.loads(os.read(self._status, 65536).splitlines()[0])["child-pid"])
+        first = self._first_process()
+        assert first is not None
         watched = os.pidfd_open(first)
         self._stack.callback(os.close, watched)
         folders: dict[str, int] = {}
@@ -242,12 +285,10 @@ class _Run:
 
     def exit_status(self) -> int | None:
         """The exit code that bwrap reported; None where the command never started: our failure, not the code's."""
-        with os.fdopen(os.dup(self._status), "r", encoding="utf-8") as status:
-            for line in status.read().splitlines():
-                code = json.loads(line).get("exit-code")
-                if code is not None:
-                    return int(code)
-        return None
+        with os.fdopen(os.dup(self._status), "rb") as status:
+            self._told += status.read()
+        codes = (json.loads(line).get("exit-code") for line in self._told.splitlines())
+        return next((int(code) for code in codes if code is not None), None)
 
     def _pipe(self, ours: int) -> tuple[int, int]:
         ends = os.pipe()

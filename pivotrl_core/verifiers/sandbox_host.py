@@ -38,7 +38,13 @@ umask 022
 tar -xf - --no-same-owner <&"$image" || exit 125
 exec {image}<&-
 echo; read -r _ || exit 125
-exec "$@" < /dev/null
+exec < /dev/null
+"""
+# The first process inside: it waits for whatever is orphaned there, and says nothing of its own, such as "Killed".
+_SUPERVISE = """
+exec {errors}>&2 2>/dev/null
+"$@" 2>&"$errors" {errors}>&-
+exit $?
 """
 
 
@@ -52,8 +58,8 @@ class Stop(StrEnum):
     MEMORY_LIMIT = "memory limit"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxLimits:
     """Caps of one run.
 
     CPU time, the size of one file and the number of open files hold per process, all others for the run as a whole;
@@ -82,13 +88,17 @@ class Host:
     python_folders: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wiring:
-    """Descriptors that a run inherits: pipes of the watcher and for bwrap's status, files, a workspace's image."""
+    """Descriptors that a run inherits: pipes of the watcher and for bwrap's status, files, a filter, an image.
+
+    `filter` is the program over system calls, `image` the workspace; None where there is none.
+    """
 
     watcher: int
     status: int
     files: Mapping[str, int]
+    filter: int | None = None
     image: int | None = None
 
 
@@ -114,7 +124,7 @@ def _interpreters() -> list[tuple[str, tuple[str, ...]]]:
     return found
 
 
-def command_line(host: Host, command: Sequence[str], wiring: Wiring, limits: Limits, group: Group) -> list[str]:
+def command_line(host: Host, command: Sequence[str], wiring: Wiring, limits: SandboxLimits, group: Group) -> list[str]:
     """The whole line, from the first program on the host to the command inside."""
     entrances = [str(path) for path in group.entrances]
     line = [*_BASH, ANNOUNCE + _JOIN, "bash", str(wiring.watcher), str(len(entrances)), *entrances]
@@ -122,18 +132,21 @@ def command_line(host: Host, command: Sequence[str], wiring: Wiring, limits: Lim
         drop = str(host.drop_to)
         line += ["setpriv", f"--reuid={drop}", f"--regid={drop}", "--clear-groups", "--"]
     line += [*_bubblewrap(host, wiring, limits), "--"]
-    if wiring.image is not None:
-        line += [*_BASH, _UNPACK, "bash", str(wiring.image)]
+    image = [str(wiring.image)] if wiring.image is not None else []
+    line += [*_BASH, (_UNPACK if image else "") + _SUPERVISE, "bash", *image]
     # The limits are set inside the user namespace, so that the process count is the sandbox's own, not the user's.
     line += ["/usr/bin/prlimit", f"--as={limits.memory_bytes}", f"--fsize={limits.file_bytes}", "--core=0"]
     line += [f"--cpu={limits.cpu_seconds}", f"--nofile={limits.open_files}", f"--nproc={limits.processes}", "--"]
     return [*line, *command]
 
 
-def _bubblewrap(host: Host, wiring: Wiring, limits: Limits) -> list[str]:
+def _bubblewrap(host: Host, wiring: Wiring, limits: SandboxLimits) -> list[str]:
     line = [host.bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
-    line += ["--cap-drop", "ALL", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000"]
+    # bubblewrap's own first process is never waited for: it would stay a zombie wherever nobody adopts orphans.
+    line += ["--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000"]
     line += ["--json-status-fd", str(wiring.status), "--ro-bind", "/usr", "/usr"]
+    if wiring.filter is not None:
+        line += ["--seccomp", str(wiring.filter)]
     for name in ("bin", "lib", "lib64", "sbin"):
         # Merged-/usr systems have links here; on others these are folders of their own.
         path = Path("/", name)

@@ -21,7 +21,7 @@ Schema = Mapping[str, Json]
 
 
 def resolve(schema: Json, root: Schema, value: Json) -> Schema:
-    """The schema that applies to `value`: references followed, and of several branches the first that fits its type."""
+    """The schema that applies to `value`: references followed, and of several branches the first that fits it."""
     for _ in range(MAX_STEPS):
         if not isinstance(schema, Mapping):
             return {}
@@ -48,9 +48,25 @@ def _chosen(schema: Schema, root: Schema, value: Json) -> list[Schema]:
         parts = schema.get(key)
         branches = [_follow(part, root) for part in parts] if isinstance(parts, list) else []
         if key != "allOf":
-            branches = [branch for branch in branches if fits_type(value, branch.get("type"))][:1]
+            typed = [branch for branch in branches if fits_type(value, branch.get("type"))]
+            branches = ([branch for branch in typed if _fits_marks(value, branch)] or typed)[:1]
         chosen.extend(branches)
     return chosen
+
+
+def _fits_marks(value: Json, branch: Schema) -> bool:
+    """Whether a value has what tells one branch from another: constants, choices, and names that must be there."""
+    if "const" in branch and value != branch["const"]:
+        return False
+    if isinstance(branch.get("enum"), list) and value not in branch["enum"]:
+        return False
+    if not isinstance(value, Mapping):
+        return True
+    properties = branch.get("properties")
+    parts = properties if isinstance(properties, Mapping) else {}
+    return not absent_names(branch, value) and all(
+        _fits_marks(value[name], part) for name, part in parts.items() if name in value and isinstance(part, Mapping)
+    )
 
 
 def _follow(schema: Json, root: Schema) -> Schema:
@@ -109,8 +125,9 @@ def with_defaults(value: Mapping[str, Json], schema: Schema, root: Schema) -> di
     for name, part in properties.items():
         if not isinstance(part, Mapping) or (isinstance(required, list) and name in required):
             continue
-        if "default" in part:
-            filled.setdefault(name, part["default"])
+        said = _follow(part, root) if "default" not in part else part
+        if "default" in said:
+            filled.setdefault(name, said["default"])
         elif name in filled and filled[name] is None and _allows_null(part, root):
             del filled[name]
     return filled
@@ -118,4 +135,5 @@ def with_defaults(value: Mapping[str, Json], schema: Schema, root: Schema) -> di
 
 def _allows_null(part: Schema, root: Schema) -> bool:
     kind = resolve(part, root, None).get("type")
-    return kind is not None and fits_type(None, kind)
+    # OpenAPI 3.0 says `nullable` where JSON Schema names the type.
+    return part.get("nullable") is True or (kind is not None and fits_type(None, kind))

@@ -29,10 +29,6 @@ class VerdictReason(StrEnum):
     JUDGE_UNREADABLE = "judge_unreadable"
 
 
-OTHER_FORMAT = "a call in the other format than data.tool_format names"
-"""What is wrong with such an action; profile and selection count them."""
-
-
 class CallCredit(StrEnum):
     """What several calls are worth that are not all right: m matched of e expected and a actual ones."""
 
@@ -41,7 +37,7 @@ class CallCredit(StrEnum):
     F1 = "f1"  # 2 m / (e + a)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionalSettings:
     """How tool-use turns are compared.
 
@@ -58,7 +54,7 @@ class FunctionalSettings:
     comparators: Comparators = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareSettings:
     """How turns of coding agents are compared.
 
@@ -73,7 +69,7 @@ class SoftwareSettings:
     test_seconds: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
     """How turns of browsing agents are compared.
 

@@ -42,7 +42,7 @@ _EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "arithme
 
 
 class _OtherReadingError(ValueError):
-    """A shell reads this otherwise than the parser: the end of a here-document, backslashes in backticks."""
+    """A shell reads this otherwise than the parser: the end of a here-document, backslashes in backticks, `a;; b`."""
 
 
 def normal_form(text: str) -> tuple[str, ...] | None:
@@ -70,13 +70,19 @@ def _statements_of(nodes: Sequence[Node]) -> list[str]:
     """Statements one after the other, each closed by `;` or, in the background, by `&`."""
     tokens: list[str] = []
     for node in nodes:
-        if node.type in _SEPARATORS or node.type == "comment":
+        if _is_separator(node) or node.type == "comment":
             continue
         if node.type == "&":
             tokens[-1:] = ["&"]
         else:
             tokens += [*_tokens(node), ";"]
     return tokens
+
+
+def _is_separator(node: Node) -> bool:
+    if node.type == ";;" and (node.parent is None or node.parent.type != "case_item"):
+        raise _OtherReadingError
+    return node.type in _SEPARATORS
 
 
 def _tokens(node: Node) -> list[str]:
@@ -127,7 +133,7 @@ def _closed(node: Node) -> list[str]:
     """The parts of a node, each statement among them closed by `;` however it was."""
     tokens: list[str] = []
     for child in node.children:
-        if child.type in _SEPARATORS and ((tokens and tokens[-1] == ";") or node.type == "for_statement"):
+        if _is_separator(child) and ((tokens and tokens[-1] == ";") or node.type == "for_statement"):
             continue
         tokens += _tokens(child)
         if child.type in _STATEMENTS and node.type not in _OF_ONE and tokens[-1] not in (";", "&"):

@@ -51,7 +51,7 @@ _GREP = Options(
 _KNOWN: Mapping[str, Options] = {
     "ls": Options(
         "aAlhtrRSd1iFnogspLX", "", {"all": "a", "almost-all": "A", "human-readable": "h", "reverse": "r",
-        "recursive": "R", "directory": "d"}, ("aA", "1lnog", "tSX"),
+        "recursive": "R", "directory": "d"}, ("aA", "1lnog", "tSX", "Fp"),
     ),
     "grep": _GREP, "egrep": _GREP, "fgrep": _GREP,
     "rm": Options("rRfdv", "", _RECURSIVE, same={"R": "r"}),
@@ -61,8 +61,8 @@ _KNOWN: Mapping[str, Options] = {
     "rmdir": Options("pv", "", {"parents": "p", "verbose": "v"}),
     "touch": Options("acm"),
     "cat": Options("nbsETAvet", "", {"number": "n", "show-all": "A", "number-nonblank": "b"}),
-    "head": Options("qv", "nc", {"lines": "n", "bytes": "c"}, ("nc",), counted=True),
-    "tail": Options("qvfF", "nc", {"lines": "n", "bytes": "c", "follow": "f"}, ("nc",), counted=True),
+    "head": Options("qv", "nc", {"lines": "n", "bytes": "c"}, ("nc", "qv"), counted=True),
+    "tail": Options("qvfF", "nc", {"lines": "n", "bytes": "c", "follow": "f"}, ("nc", "qv", "fF"), counted=True),
     "wc": Options("lwcmL", "", {"lines": "l", "words": "w", "bytes": "c", "chars": "m", "max-line-length": "L"}),
     "sort": Options(
         "nrufbdhV", "kto", {"numeric-sort": "n", "reverse": "r", "unique": "u", "ignore-case": "f", "version-sort": "V",

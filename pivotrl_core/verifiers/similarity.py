@@ -5,7 +5,7 @@
 | dated by `format` (date, date-time, time) | the same day, instant or time, however spelt |
 | with `enum`, `const`, `pattern` or another `format`, or one word | the same characters (NFKC, outer space stripped); case counts, but for `format: email, hostname, uuid`, hosts of URLs and `x-ignore-case` |
 | an arithmetic expression | the same numbers and signs; of one value where the schema's description names an expression |
-| two to four words (a name) | the same words in any case, marks at their ends left out; the same day; a command to the letter |
+| two to four words (a name) | the same words in any case, marks at their ends left out; the same day; a command or path to the letter |
 | five words or more (free text) | the same numbers in the same order, no other word that matters (`wording.py`), and a similarity in [0, 1] that reaches the threshold |
 
 Identical strings are equal under every rule.
@@ -39,6 +39,8 @@ _CASELESS_FORMATS = ("email", "idn-email", "hostname", "uuid")
 _UNSEEN = "\u115f\u1160\u2800\u3164\uffa0"  # letters and a sign that look like a space: fillers, an empty cell
 _URLS = ("uri", "iri", "url")
 _MARKS = ".,;:!?"
+_PATH = re.compile(r"(?:~|\.{0,2})/\S|.*/.*\.\w{1,5}$")
+"""Of a file or folder: in another case it may be another one."""
 _IDENTIFYING = ("enum", "const", "pattern", "format")
 
 
@@ -91,7 +93,7 @@ def string_similarity(expected: str, actual: str, schema: Mapping[str, Json]) ->
 
 
 def _same_name(first: str, second: str) -> bool:
-    if not (is_prose(first) and is_prose(second)):
+    if not (is_prose(first) and is_prose(second)) or _PATH.match(first):
         return first.split() == second.split()
     words, others = ([word.rstrip(_MARKS) for word in _words(text).split()] for text in (first, second))
     return words == others or same_day(first, second)

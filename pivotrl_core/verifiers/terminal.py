@@ -22,11 +22,12 @@ from rapidfuzz.distance import Indel
 
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import code_digest
+from pivotrl_core.trajectories import arguments
 from pivotrl_core.types import Action, Candidate, Json, content_id
 from pivotrl_core.verifiers.effects import is_executable
 from pivotrl_core.verifiers.executions import RowWorkspaces, Scripts
-from pivotrl_core.verifiers.protocol import Decision, printable
-from pivotrl_core.verifiers.sandbox import Limits
+from pivotrl_core.verifiers.protocol import GradingDecision, printable
+from pivotrl_core.verifiers.sandbox import SandboxLimits
 from pivotrl_core.verifiers.shell import MAX_CHARACTERS, normal_form
 from pivotrl_core.verifiers.terminal_action import (
     Harness,
@@ -39,10 +40,10 @@ from pivotrl_core.verifiers.terminal_action import (
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 from pivotrl_core.verifiers.workspace import Workspace
 
-_CODE: Final = tuple(Path(__file__).with_name(f"{name}.py") for name in (
+_CODE: Final = (Path(str(arguments.__file__)), *(Path(__file__).with_name(f"{name}.py") for name in (
     "terminal", "terminal_action", "shell", "shell_options", "shell_inputs", "effects", "executions", "variations",
-    "volatile", "workspace", "sandbox", "sandbox_host", "capture", "cgroups", "row_fields", "arguments",
-))  # fmt: skip
+    "volatile", "workspace", "sandbox", "sandbox_host", "system_calls", "capture", "cgroups", "row_fields",
+)))  # fmt: skip
 """What verdicts and stored effects come out of."""
 
 
@@ -60,7 +61,7 @@ class TerminalReason(StrEnum):
     WORKSPACE_UNREADABLE = "workspace_unreadable"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalSettings:
     """How terminal turns are compared.
 
@@ -74,7 +75,9 @@ class TerminalSettings:
     similarity_threshold: float | None = None
     refuse_early: bool = False
     vary: bool = True
-    limits: Limits = field(default_factory=lambda: Limits(cpu_seconds=5, result_bytes=16 * 2**20, result_files=5_000))
+    limits: SandboxLimits = field(
+        default_factory=lambda: SandboxLimits(cpu_seconds=5, result_bytes=16 * 2**20, result_files=5_000)
+    )
 
 
 class TerminalGrader:
@@ -115,10 +118,10 @@ class TerminalGrader:
                 self.cache.put(key, components)
         return dict(components)
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         reason = self._reason(components)
         accepted = reason in (TerminalReason.ACCEPTED, TerminalReason.SAME_EFFECT)
-        return Decision(accepted, str(reason), 1.0 if accepted else float(components.get("similarity", 0.0)))
+        return GradingDecision(accepted, str(reason), 1.0 if accepted else float(components.get("similarity", 0.0)))
 
     def undecided(self, components: Mapping[str, Json]) -> bool:
         """Whether commands differ, and no execution says that their effects do."""

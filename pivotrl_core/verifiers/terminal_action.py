@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, canonical_json
-from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.row_fields import row_field
 
 MAX_CHARACTERS = 200_000

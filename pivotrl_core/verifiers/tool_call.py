@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Protocol
 
 from pivotrl_core.files import code_digest
+from pivotrl_core.trajectories.arguments import Decoded, decode_arguments
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
-from pivotrl_core.verifiers.arguments import Decoded, decode_arguments
-from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
+from pivotrl_core.verifiers.decisions import ACCEPTED, ActionKind, expected_kind, kind_of, refused, refused_kind
 from pivotrl_core.verifiers.expected import ExpectedCall, ExpectedCalls
 from pivotrl_core.verifiers.matching import matching_steps
-from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.protocol import GradingDecision, printable
 from pivotrl_core.verifiers.settings import CallCredit, FunctionalSettings, VerdictReason
-from pivotrl_core.verifiers.similarity import is_blank, text_similarity
+from pivotrl_core.verifiers.similarity import text_similarity
 from pivotrl_core.verifiers.values import Comparison
 
 MAX_CALLS = 64
@@ -66,32 +66,32 @@ class ToolCallGrader:
         self._expected = ExpectedCalls(self.settings.comparators, MAX_CALLS)
         # Stored verdicts are those of the rules as they were written then.
         rules = [domain.name, code_digest(Path(inspect.getfile(type(domain))).parent)] if domain else []
-        self.version = f"6-{content_id([asdict(self.settings), rules])}"
+        self.version = f"7-{content_id([asdict(self.settings), rules])}"
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         if action.error:
             return {"parsed": False, "error": printable(action.error)}
-        expected = "call" if candidate.expert.tool_calls else "message"
-        if action.tool_calls:
-            components: dict[str, Json] = {"parsed": True, "decision": "call", "expected": expected}
-            return components | self._grade_calls(candidate, action.tool_calls) if expected == "call" else components
-        content = split_thinking(action.content)[1]
-        if is_blank(content):
-            return {"parsed": True, "decision": "none", "expected": expected}
-        components = {"parsed": True, "decision": "message", "expected": expected}
-        return components | self._grade_message(candidate, content) if expected == "message" else components
+        expected = expected_kind(candidate)
+        content = "" if action.tool_calls else split_thinking(action.content)[1]
+        decision = kind_of(action.tool_calls, content)
+        components: dict[str, Json] = {"parsed": True, "decision": decision, "expected": expected}
+        if decision != expected:
+            return components
+        if decision is ActionKind.CALL:
+            return components | self._grade_calls(candidate, action.tool_calls)
+        return components | self._grade_message(candidate, content)
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         if "decision" not in components:
             return refused(VerdictReason.MALFORMED)
         expected = components["expected"]
         if other := refused_kind(components["decision"], expected):
             return other
-        return self._decide_message(components) if expected == "message" else self._decide_calls(components)
+        return self._decide_message(components) if expected == ActionKind.MESSAGE else self._decide_calls(components)
 
     def undecided(self, components: Mapping[str, Json]) -> bool:
         """Whether a refusal is one of wording alone: free text of calls that match otherwise, or a message."""
-        if components.get("decision") == "message":
+        if components.get("decision") == ActionKind.MESSAGE:
             return "similarity" in components
         return 0.0 < float(components.get("similarity", 0.0)) < 1.0
 
@@ -103,7 +103,7 @@ class ToolCallGrader:
             return {}
         return {"similarity": text_similarity(expected, actual)}
 
-    def _decide_message(self, components: Mapping[str, Json]) -> Decision:
+    def _decide_message(self, components: Mapping[str, Json]) -> GradingDecision:
         if "same_message" in components:
             return ACCEPTED if components["same_message"] else refused(VerdictReason.MESSAGE_DIFFERS)
         threshold = self.settings.message_threshold
@@ -133,7 +133,7 @@ class ToolCallGrader:
             components |= {"parsed": complete, "error": printable(broken)}
         return components
 
-    def _decide_calls(self, components: Mapping[str, Json]) -> Decision:
+    def _decide_calls(self, components: Mapping[str, Json]) -> GradingDecision:
         threshold = self.settings.text_threshold
         matched = max((size for score, size in components["matching"] if score >= threshold), default=0)
         wanted, count = components["calls_expected"], components["calls"]

@@ -2,7 +2,7 @@
 
 | volatile | written as |
 |---|---|
-| a point of time within a run: ISO 8601, `date`, `ls -l`, seconds since 1970 | `<now>` |
+| a point of time within a run: ISO 8601, `date`, `ls -l`, seconds since 1970 | `<now 0-0-0a0:0:0>`, as it is spelt |
 | the day of the run, ISO 8601 | `<today>` |
 | a duration that the run may have measured, in what it said: `0.03s`, `1.2 seconds`, `0m0.004s` | `<duration>` |
 | names of `mktemp` and Python's `tempfile` | `<temporary>` |
@@ -32,7 +32,7 @@ _SECONDS = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _MAX_MINUTES = 60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunTime:
     """When a run began and ended, in seconds since 1970."""
 
@@ -55,7 +55,7 @@ def without_volatile(text: str, time: RunTime) -> str:
     for pattern, name in _FIXED:
         text = pattern.sub(name, text)
     first, last = time.start - _SLACK_SECONDS, time.end + _SLACK_SECONDS
-    text = _now(first, last).sub("<now>", text)
+    text = _now(first, last).sub(lambda found: _shape(found[0]), text)
     days = {datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d") for seconds in (first, last)}
     for day in days:
         text = text.replace(day, "<today>")
@@ -63,7 +63,12 @@ def without_volatile(text: str, time: RunTime) -> str:
 
 
 def _epoch(text: str, first: float, last: float) -> str:
-    return "<now>" if first <= float(text) <= last else text
+    return _shape(text) if first <= float(text) <= last else text
+
+
+def _shape(text: str) -> str:
+    """How a point of time is spelt, without what it says: `date` and `date +%s` tell other things."""
+    return f"<now {re.sub('[0-9]+', '0', re.sub('[A-Za-z]+', 'a', ' '.join(text.split())))}>"
 
 
 def _now(first: float, last: float) -> re.Pattern[str]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest
-from pivotrl_core.trajectories.loading import SUFFIXES
 from pivotrl_core.trajectories.places import files_below, pattern_base
+from pivotrl_core.trajectories.rows import is_trajectory_name
 from tasks.pull.manifest import Manifest, PullSplit
 from tasks.pull.origin import Listing, SourceChangedError, SourceObject, is_data_key, is_workspace_key
 
@@ -57,9 +57,9 @@ class FolderOrigin:
     pattern: str = ""
 
     def list_objects(self, _previous: Manifest | None) -> Listing:
-        """Every data file below the folder, in order of its key; a single file may bear any name. And workspaces."""
+        """Every data file below the folder, in order of its key; a single file may be hidden. And workspaces."""
         if self.place.is_file():
-            keys = [self.place.name] if self.place.name.lower().endswith(SUFFIXES) else []
+            keys = [self.place.name] if is_trajectory_name(self.place.name) else []
         else:
             found = (path.relative_to(self.place).as_posix() for path in files_below(self.place, self.pattern))
             keys = [key for key in found if is_data_key(key) and not is_workspace_key(key)]

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from pivotrl_core.errors import DataError, TemporaryError
-from pivotrl_core.trajectories.loading import SUFFIXES
+from pivotrl_core.trajectories.rows import SUFFIXES, is_trajectory_name
 from tasks.pull.manifest import Manifest, PullSplit
 
 # What a pulled folder itself holds beside data.
@@ -61,7 +61,7 @@ class Source(Protocol):
 def is_data_key(key: str) -> bool:
     """Whether a key looks like trajectories: right suffix, not hidden, not a pulled folder's own files."""
     hidden = any(part.startswith(".") and part.strip(".") for part in key.split("/"))
-    return key.lower().endswith(SUFFIXES) and not hidden and key not in OWN_FILES
+    return is_trajectory_name(key) and not hidden and key not in OWN_FILES
 
 
 def is_workspace_key(key: str) -> bool:

@@ -73,7 +73,7 @@ def _bring_up_to_date(origin: Origin, target: Path, staging: Path, prune: bool) 
             "check the path or prefix (what lies under warmup/, warmup_path or warmup_prefix is for the warm-up alone)"
         )
         raise ConfigError(
-            f"no .jsonl, .json or .traj file (also .gz, .zst) to train on at {dict(origin.identity)}: {remedy}"
+            f"no .jsonl, .ndjson, .json or .traj file (also .gz, .zst) to train on at {dict(origin.identity)}: {remedy}"
         )
     for item in listing.objects:
         check_key(item.key)

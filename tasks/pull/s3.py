@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import ConfigError, TemporaryError
 from tasks.pull.etag import matches_etag
 from tasks.pull.manifest import Manifest
@@ -43,7 +44,7 @@ class S3Source:
                 client: Any = boto3.session.Session().client("s3", config=_client_config())
         except ValueError as error:  # boto3's way to say that an endpoint is no URL
             raise ConfigError(
-                f"{self}: {error}: AWS_ENDPOINT_URL must be a URL such as http://127.0.0.1:8333"
+                f"{self}: {without_credentials(str(error))}: AWS_ENDPOINT_URL must be a URL such as http://127.0.0.1:8333"
             ) from error
         return S3Origin(self, client)
 

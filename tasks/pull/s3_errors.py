@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import ConfigError, PivotRLError, TemporaryError
 from tasks.pull.origin import SourceChangedError
 
@@ -48,7 +49,8 @@ def translate(error: Exception, place: str) -> PivotRLError:
     remedy = _CONFIGURATION_ERRORS.get(type(error).__name__)
     if remedy:
         return ConfigError(f"{place}: {remedy}")
-    return TemporaryError(f"{place}: {error}; if it stays so, check AWS_ENDPOINT_URL and the network")
+    found = without_credentials(str(error))
+    return TemporaryError(f"{place}: {found}; if it stays so, check AWS_ENDPOINT_URL and the network")
 
 
 def _from_response(response: dict[str, dict[str, object]], place: str) -> PivotRLError:

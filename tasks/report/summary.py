@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pivotrl_core.evaluation.comparison import BASE, OOD_MEAN
 from pivotrl_core.evaluation.costs import COST_LABELS
 from pivotrl_core.evaluation.scorecard import is_in_domain
-from pivotrl_core.evaluation.tables import cell_text, is_share, mark, row_label, skipped_text, table_metrics
+from pivotrl_core.evaluation.tables import cell_text, is_share, mark, row_label, table_metrics
 from pivotrl_core.evaluation.verdict import (
     Standing,
     in_domain_metrics,
@@ -125,7 +125,7 @@ def comparison_section(report: Report) -> str:
         texts = [_cell(report, arm, cells[arm].get(metric), metric) for arm in arms]
         groups.setdefault(_group(metric), []).append([text(row_label(report, metric)), *texts])
     skipped_rows = [
-        [text(e["name"]), span("skipped", skipped_text(e))] for e in report["benchmarks"] if e.get("skipped")
+        [text(e["name"]), span("skipped", f"skipped: {_reason(e)}")] for e in report["benchmarks"] if e.get("skipped")
     ]
     if skipped_rows:
         groups.setdefault(OUT_OF_DOMAIN, []).extend(skipped_rows)
@@ -150,6 +150,10 @@ def _group(metric: str) -> str:
     if is_in_domain(metric):
         return "In domain"
     return "Drift from base" if metric.startswith("eval/drift/") else OUT_OF_DOMAIN
+
+
+def _reason(entry: Mapping[str, Json]) -> str:
+    return str(entry["skipped"]).split(":")[0]
 
 
 def _cell(report: Report, arm: str, cell: Mapping[str, Json] | None, metric: str) -> str:

@@ -10,9 +10,11 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import read_json
@@ -20,7 +22,6 @@ from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.following import MetricsFollower
 from tasks.last_good import STARTS
 from tasks.provenance import Provenance
-from tasks.settings import without_credentials
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,13 @@ class Recording:
         if self._tracker is not None:
             self._guarded("finish", lambda: self._finish(status, table, folder, commit))
             self._end_incomplete("FAILED" if status == "FINISHED" else status)
-            self._tracker = None  # ended: a failure that is told after it changes nothing
+
+    def keep_only(self, config: Config) -> None:
+        """Go on with a configuration of fewer arms: what was begun of the others has failed."""
+        kept = derive_graph(config)["evaluates"]
+        for key in [key for key in self._children if key not in kept]:
+            self._guarded("finish", partial(self._children.pop(key).finish, "FAILED"))
+        self.config = config
 
     def discard(self) -> None:
         """Take back what was begun: stages were restored, none executed, and an earlier run has recorded the result."""
@@ -127,8 +134,7 @@ class Recording:
             child.finish(status)
             if finished and key in graph["trains"] and self.config.tracking.register_model:
                 self._register(child, one, graph["trains"][key], commit)
-        for key in self._children.keys() - graph["evaluates"].keys():  # of arms that were left out: they failed
-            self._children[key].finish("FAILED")
+        self._children.clear()  # ended: a run that fails after this takes none of them along
         self._tracker.renew_provenance(self.parent, facts)
         comparison = self.root / "reports" / "compare" / "report.json"
         if finished and comparison.is_file():

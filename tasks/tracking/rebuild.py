@@ -77,21 +77,24 @@ def _rebuild(
 def stage_folders(root: Path, graph: Mapping[str, Json], arm: str, seed: int) -> list[Path]:
     """The report folders that belong to an arm and seed, in the order of the pipeline; those that exist.
 
-    A profile that the arm does not read, and is not charged for in the comparison, is none of them.
+    The profile's only where the arm pays for it, as in the comparison.
     """
     key = f"{arm}-{seed}"
     pool = graph.get("trains", {}).get(key, {}).get("pool", "")
     profile = graph.get("selects", {}).get(pool, {}).get("profile", "")
-    reports = [root / place / "report.json" for place in (f"data/pools/{pool}", f"reports/train/{key}")]
-    if all(path.is_file() for path in reports) and not pays_profile(*map(read_json, reports)):
-        profile = ""
+    pays = pays_profile(_report(root / "data/pools" / pool), _report(root / "reports/train" / key))
     places = [
-        f"data/profiles/{profile}" if profile else "",
+        f"data/profiles/{profile}" if profile and pays else "",
         f"data/pools/{pool}" if pool else "",
         f"reports/train/{key}",
         f"reports/evaluate/{key}",
     ]
     return [root / place for place in places if place and (root / place / "report.json").is_file()]
+
+
+def _report(folder: Path) -> Mapping[str, Json]:
+    path = folder / "report.json"
+    return dict(read_json(path)) if path.is_file() else {}
 
 
 def record_stage(recorder: ChildRun, folder: Path) -> None:

@@ -15,8 +15,8 @@ from pivotrl_core.pivots.profiling import READING_CODE
 from tests.contracts.test_stage_closures import ROOT, closure, file_of
 
 CORE = ROOT / "pivotrl_core"
-# What goes wrong, how files are written, and which version this is: no verdict comes out of these.
-TOLD = {"__init__.py", "errors.py", "files.py"}
+# What goes wrong, how files and addresses are written, and which version this is: no verdict comes out of these.
+TOLD = {"__init__.py", "addresses.py", "errors.py", "files.py"}
 # Settings, models and ids reach the name of a sample as values; conversations are not stored.
 SETTINGS = {f"verifiers/{name}.py" for name in ("comparators", "settings", "nemo_gym/settings")}
 APART = TOLD | SETTINGS | {
@@ -64,5 +64,5 @@ def test_samples_of_a_vllm_server_are_named_after_what_it_is_started_with() -> N
 
 
 def test_the_walk_sees_what_a_verifier_takes_from_elsewhere() -> None:
-    found = missing(["pivotrl_core.verifiers.arguments"], [CORE / "verifiers"], TOLD)
-    assert found == ["trajectories/decoding.py", "types.py"]
+    found = missing(["pivotrl_core.verifiers.terminal_action"], [CORE / "verifiers"], TOLD)
+    assert found == ["trajectories/arguments.py", "trajectories/decoding.py", "types.py"]

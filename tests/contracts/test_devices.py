@@ -14,7 +14,10 @@ MODULES = [
 ]  # fmt: skip
 MAKERS = {"tensor", "zeros", "ones", "full", "empty", "eye", "arange", "rand", "randn", "linspace"}
 # Bookkeeping over a whole batch, which stays on the CPU; rows are moved when they are built.
-ON_THE_CPU = {"build_tree_row", "build_padded_row", "target_columns", "train_step", "_divergence", "_accumulate"}
+ON_THE_CPU = {
+    "build_tree_row", "build_padded_row", "target_columns", "train_step", "_metrics_of_samples", "sample_divergence",
+    "accumulate_gradient",
+}  # fmt: skip
 
 
 def homeless(text: str) -> list[str]:

@@ -78,7 +78,7 @@ def test_the_services_are_the_ones_that_the_docs_promise():
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_uses_known_keys_and_refers_to_what_exists(name):
     known = {"image", "build", "command", "environment", "ports", "volumes", "depends_on", "healthcheck", "restart",
-             "working_dir", "hostname"}  # fmt: skip
+             "working_dir", "hostname", "user"}  # fmt: skip
     assert set(service(name)) <= known
     for other, condition in service(name).get("depends_on", {}).items():
         assert condition == {"condition": "service_healthy"}

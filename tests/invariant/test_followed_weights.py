@@ -15,7 +15,7 @@ from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.completions import Completions
 from pivotrl_core.engines.model import load_policy
 from pivotrl_core.engines.openai_engine import OpenAIEngine
-from pivotrl_core.engines.servers import Patience, Servers
+from pivotrl_core.engines.servers import RetryPolicy, Servers
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.engines.vllm_engine import FollowedWeights
 from pivotrl_core.engines.vllm_server import VLLMServer
@@ -65,14 +65,14 @@ def training_over_http(
 ) -> Iterator[tuple[Training, CompletionsServer]]:
     policy = TrainablePolicy(folder, folder, config.parameters, COMPUTE, seed=3)
     with CompletionsServer(load_policy(folder, folder, COMPUTE)) as server:
-        root, patience = server.url.removesuffix("/v1"), Patience(60.0, 0)
-        control = Servers([root], patience, 2)
+        root, retry_policy = server.url.removesuffix("/v1"), RetryPolicy(seconds=60.0, retries=0)
+        control = Servers([root], retry_policy, 2)
         process: Any = None  # it is this one
         up = VLLMServer(root, server.name, "", scratch / "log", process)
         weights = FollowedWeights(up, control, policy, scratch / "weights")
         eos = int(policy.tokenizer.eos_token_id)
         engine = OpenAIEngine(
-            Completions(Servers([server.url], patience, 4), eos), server.name, 4096, "1", 4,
+            Completions(Servers([server.url], retry_policy, 4), eos), server.name, 4096, "1", 4,
             weights.bring_up_to_date if follow else None,
         )  # fmt: skip
         try:

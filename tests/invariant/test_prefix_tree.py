@@ -144,7 +144,7 @@ def update(model: Any, logprobs: Tensor, mask: Tensor, at_sampling: Tensor, merg
     count = torch.ones(6)
     if merged:
         unique = merge_equal_actions(ACTIONS, advantages)
-        advantages, count = unique.advantages_U, unique.multiplicity_U
+        advantages, count = unique.advantages_U, torch.tensor([float(len(equal)) for equal in unique.equal])
         weights, sampled, reference = weights[unique.first_U], sampled[unique.first_U], reference[unique.first_U]
     policy = policy_loss(
         logprobs, advantages, mask, weights, ClipConfig(), sampled_logprobs_NT=sampled, multiplicity_N=count

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,11 @@ from pivotrl_core.stages.profile import make_profiler, run_profile, training_can
 from pivotrl_core.stages.select import run_select
 from pivotrl_core.stages.train import run_train
 from pivotrl_core.stages.warmup import run_warmup
+from pivotrl_core.trajectories.formatting import format_turn
 from pivotrl_core.types import Message, Role, ToolCall
-from pivotrl_core.verifiers.formatting import format_turn
 from tasks.report.definitions import SECTIONS
 from tasks.sources import model_identity
+from tests.tiny_models import tiny_model, tiny_tokenizer
 from tests.toy_training import pull_toys, toy_trajectories
 
 pytestmark = pytest.mark.usefixtures("deterministic")
@@ -191,7 +193,7 @@ def test_a_shortened_profile_says_what_it_left_out_and_serves_the_rules_it_was_m
     assert all(pivot.censored for pivot in read_pool(tmp_path / "a/data/pools/other/pool.parquet"))
     other = with_profile(chain, tiny_llama, tmp_path / "b", curtailed, rule="sigma")
     run_profile(other, "base", "models/base")
-    with pytest.raises(DataError, match=r"SigmaThreshold.*add the rule to profile\.decides_for"):
+    with pytest.raises(DataError, match=r"'sigma .*add the rule to profile\.decides_for"):
         run_select(other, "other", "other", "base")
 
 
@@ -391,3 +393,23 @@ def test_a_relative_model_path_is_relative_to_the_checkout_wherever_a_stage_work
     worktree = tmp_path / "worktree"
     context = StageContext(config, worktree, worktree, worktree, worktree, tmp_path / "checkout")
     assert (source_model(context) / "config.json").is_file()
+
+
+def test_a_mixture_of_experts_whose_template_opens_the_thinking_goes_through_all_stages(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    tiny_model("qwen3_moe").save_pretrained(model)
+    template = (files("trl") / "chat_templates" / "qwen3_5_think.jinja").read_text(encoding="utf-8")  # Qwen's own
+    tiny_tokenizer(template).save_pretrained(model)
+    pull_toys(tmp_path, toy_trajectories(20))
+    thinking = {"max_tokens": 4, "turns": 4, "items": 2, "drift_texts": 2, "benchmarks": ["ifbench"]}
+    config = configuration(
+        model,
+        data={"validation_share": 0.3, "test_share": 0.3, "tool_format": "hermes"},
+        evaluate=thinking | {"thinking_tokens": 8},
+        compute={"threads": 2, "lanes": 2, "dtype": "float32"},
+    )
+    run_chain(tmp_path, config)
+    metrics = read_json(tmp_path / "reports/evaluate/sft-all-0/report.json")["metrics"]
+    assert metrics["eval/drift/kl_neutral"] > 0.0
+    with pytest.raises(ConfigError, match=r"evaluate\.thinking_tokens"):
+        run_chain(tmp_path, configuration(model, evaluate=thinking))

@@ -12,7 +12,7 @@ import pytest
 
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.errors import DataError, TooManyDropsError
-from pivotrl_core.files import read_json, read_jsonl, write_jsonl
+from pivotrl_core.files import read_json, read_jsonl, write_json, write_jsonl
 from pivotrl_core.pivots.tables import read_table
 from pivotrl_core.stages.candidates import run_candidates
 from pivotrl_core.stages.context import StageContext
@@ -79,3 +79,24 @@ def test_too_many_drops_are_listed_where_they_can_be_found_afterwards(
     assert [row["reason"] for row in drops] == ["broken_json"] * len(drops)
     assert f"\n  {tmp_path}" in str(caught.value)
     assert str(caught.value).startswith(f"{len(drops)} of ")
+
+
+def test_drops_name_files_where_they_lie_at_their_source(tiny_llama: Path, tmp_path: Path) -> None:
+    for place, key, name in (
+        ("/mine/runs", "a/x.jsonl", "/mine/runs/a/x.jsonl"),
+        ("/mine/x.jsonl", "x.jsonl", "/mine/x.jsonl"),
+        ("runs/*/x.jsonl", "a/x.jsonl", "runs/a/x.jsonl"),
+    ):
+        root = tmp_path / key.replace("/", "-") / place.replace("/", "-").replace("*", "-")
+        pull_toys(root, toy_trajectories(20))
+        file = next(iter(sorted((root / "data/pulled/train").glob("*.jsonl"))))
+        file.write_text("{broken\n" + file.read_text() * 2)
+        files = [{"path": f"train/{file.name}", "origin_key": key}]
+        write_json(root / "data/pulled/manifest.json", {"source": {"kind": "folder", "path": place}, "files": files})
+        context = context_of(tiny_llama, root, max_drop_share=0.0)
+        with pytest.raises(TooManyDropsError) as caught:
+            run_candidates(context)
+        assert f"\n  {name}:1: broken_json" in str(caught.value)
+        drops = read_table(root / "data/candidates/drops.parquet", "drops").to_dict("records")
+        assert drops[0]["place"] == f"{name}:1"
+        assert any(row["detail"].startswith(f"equals {name}:") for row in drops)

@@ -196,11 +196,13 @@ def test_a_bucket_that_cannot_be_names_the_setting(s3_environment, tmp_path, buc
 
 
 def test_an_unreachable_server_is_temporary_and_tried_again(s3_environment, tmp_path, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://someone:hid-den@127.0.0.1:1")
     waits: list[float] = []
     monkeypatch.setattr(retry, "__defaults__", ((0.5, 1.0), waits.append))
-    with pytest.raises(TemporaryError, match="AWS_ENDPOINT_URL"):
+    with pytest.raises(TemporaryError, match="AWS_ENDPOINT_URL") as raised:
         pull(S3Source("any-bucket"), tmp_path / "pulled")
+    assert "127.0.0.1:1/any-bucket" in str(raised.value)
+    assert "hid-den" not in str(raised.value)
     assert waits == [0.5, 1.0]
 
 

@@ -51,6 +51,12 @@ def _tracked(checkout: Path) -> dict[str, str]:
     return {run.info.run_name: run.info.status for run in runs if PARENT_TAG not in run.data.tags}
 
 
+def _children(checkout: Path) -> list[Any]:
+    """Child runs that MLflow shows."""
+    tracker = Tracker(find_state(checkout).tracking_uri, load_config(checkout / "params.yaml").tracking.experiment)
+    return [r for r in tracker.client.search_runs([tracker.experiment_id]) if PARENT_TAG in r.data.tags]
+
+
 def _tag(checkout: Path, run: str, tag: str) -> str:
     """A tag of the run that MLflow shows by this name."""
     tracker = Tracker(find_state(checkout).tracking_uri, load_config(checkout / "params.yaml").tracking.experiment)
@@ -175,6 +181,39 @@ def test_a_failed_stage_is_told_once_and_the_finished_ones_are_kept(
     assert [r.message.split(":")[0] for r in caplog.records if r.name == "tasks.notify"] == ["run run-1 failed"]
     assert set(read_lock(checkout / "dvc.lock")) == {"pull", "warmup", "candidates"}
     assert Repository(checkout).resolve(f"{RUN_REFS}run-1") is None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
+def test_a_failed_arm_of_a_sweep_keeps_no_other_from_being_compared_and_recorded(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{checkout}/.state/own.db")  # where no other test writes
+    graph, program = checkout / "dvc.yaml", checkout / "program.py"
+    graph.write_text(graph.read_text().replace("reports/train/sft-0, reports/train/pivotrl-0", '"${compares.trains}"'))
+    program.write_text(
+        program.read_text().replace(
+            '    if out("data/pulled/break")', "    if key == 'sft-0' and out('data/pulled/break')"
+        )
+    )
+    git(checkout, "commit", "-qam", "an arm that fails")
+    plan = Plan(keep_going=True)
+    bad = _pull(a="one", **{"break": ""})
+    with pytest.raises(ChainFailedError, match="the row is wrong") as caught:
+        _flow("sweep", pull=bad, plan=plan, private=True, tracked=True)(checkout, "run-1", Request())
+    assert "| pivotrl | 1.0 |" in str(caught.value)
+    assert "pivotrl reproduce run-1" in str(caught.value)
+    assert caught.value.exit_code == 65
+    repository = Repository(checkout)
+    record = repository.resolve(f"{RUN_REFS}run-1") or ""
+    facts = json.loads(repository.read(record, "run.json") or b"{}")
+    assert facts["stages"] == {
+        "pull": "ran", "warmup": "ran", "candidates": "ran", "train@pivotrl-0": "ran", "compare": "ran",
+        "train@sft-0": "failed",
+    }  # fmt: skip
+    assert {run.info.run_name: run.info.status for run in _children(checkout)} == {"pivotrl-0": "FINISHED"}
+    assert "sft" not in (repository.read(record, "params.yaml") or b"").decode()
+    assert repository.list_files(record, ["reports/train/sft-0"]) == []
+    assert _tracked(checkout) == {"sweep-run-1": "FAILED"}
 
 
 def test_a_temporary_failure_is_retried(checkout: Path) -> None:

@@ -21,7 +21,7 @@ from tasks.processes import ProcessIdentity, this_process
 from tasks.tracking.child_run import Input
 from tasks.tracking.database import _opened
 from tasks.tracking.parameters import flatten
-from tasks.tracking.tracker import PROCESS_TAG, Tracker
+from tasks.tracking.tracker import PROCESS_TAG, RUN_TAG, Tracker
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"
@@ -180,7 +180,8 @@ def test_four_processes_may_open_a_fresh_database_at_once(tmp_path: Path):
     errors = [process.communicate(timeout=180)[1].decode() for process in processes]
     assert [process.returncode for process in processes] == [0] * 4, errors
     tracker = Tracker(uri, "shared")
-    assert len(tracker.client.search_runs([tracker.experiment_id], "attributes.run_name = 'run'")) == 4
+    runs = tracker.client.search_runs([tracker.experiment_id], f"tags.`{RUN_TAG}` != ''")
+    assert {run.data.tags[RUN_TAG] for run in runs} == {f"run-{n}" for n in range(4)}
 
 
 def test_a_database_that_cannot_be_upgraded_is_told_without_its_password():

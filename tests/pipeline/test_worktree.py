@@ -12,7 +12,7 @@ from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_json
 from tasks.dvc_lock import LockFileError
-from tasks.provenance import collect_provenance, record_run, take_snapshot
+from tasks.provenance import changed_since, collect_provenance, record_run, take_snapshot
 from tasks.records import RecordNotFoundError, find_record
 from tasks.repository import RUN_REFS, GitError, Repository
 from tasks.settings import State, find_state, main_checkout
@@ -74,36 +74,86 @@ def test_a_worktree_has_the_uncommitted_changes_and_parameters_of_its_own(checko
     assert _everything(checkout) == before
 
 
-def test_large_files_and_files_that_hold_keys_are_not_recorded_but_named(checkout: Path) -> None:
-    for name in (
-        "credentials.json",
-        "aws-keys.sh",
-        "deploy/server.pem",
-        "my.jsonl",
-        "trajectories/a.json.gz",
-        "api_key.txt",
-        ".env.local.txt",
-        "hf_token",
-        "secrets/a.yaml",
-    ):
+KEY = "AKIA" + "ABCDEFGH23456789"  # put together here, so that no scanner takes this file for one with a key
+
+
+def test_large_files_and_files_that_hold_keys_or_data_are_not_recorded_but_named(checkout: Path) -> None:
+    keys = {
+        "credentials.json", "aws-keys.sh", "deploy/server.pem", "api_key.txt", ".env.local.txt", "hf_token",
+        "secrets/a.yaml", "prod.env", ".npmrc", ".pgpass", "service-account.yaml", ".dvc/config.local.bak.key",
+    }  # fmt: skip
+    data = {"my.jsonl", "trajectories/a.json.gz", "plain.json"}
+    code = {"tokens.py", "tokenizer.model", "monkey.txt", "secretary/notes.md"}
+    for name in keys | data:
         (checkout / name).parent.mkdir(exist_ok=True)
         (checkout / name).write_text("hunter2")
-    (checkout / "weights.bin").write_bytes(bytes((10 << 20) + 1))
-    for name in ("tokens.py", "tokenizer.json", "monkey.txt", "secretary/notes.md"):
+    for name in code:
         (checkout / name).parent.mkdir(exist_ok=True)
         (checkout / name).write_text("code")
+    (checkout / "weights.bin").write_bytes(bytes((10 << 20) + 1))
     snapshot = take_snapshot(checkout)
     assert b"hunter2" not in snapshot.diff
-    left = {".env.local.txt", "api_key.txt", "aws-keys.sh", "credentials.json", "deploy/server.pem", "weights.bin"}
-    left |= {"my.jsonl", "trajectories/a.json.gz"}
-    left |= {"hf_token", "secrets/a.yaml"}
+    left = {f"{name} (named as files are that hold keys)" for name in keys}
+    left |= {f"{name} (named as data is)" for name in data} | {"weights.bin (above 10 MiB)"}
     assert set(snapshot.left_out) == left
-    for name in ("tokens.py", "tokenizer.json", "monkey.txt", "secretary/notes.md"):
+    for name in code:
         assert f"b/{name}".encode() in snapshot.diff
     provenance = collect_provenance(checkout, load_config(checkout / "params.yaml"), "run-1", snapshot)
     commit = record_run(checkout, provenance, snapshot, {})
     facts = json.loads(Repository(checkout).read(commit, "run.json") or b"")
     assert set(facts["left_out"]) == left
+
+
+@pytest.mark.parametrize("text", [
+    f"id: {KEY}", "-----BEGIN RSA " + "PRIVATE KEY-----", "url: https://me:hunter2@example.org/", "hf_" + "a1" * 17,
+    "password = correct-horse", "secret_access_key: 'abcdefgh'", "sk-" + "a1b2" * 6,
+])  # fmt: skip
+def test_a_file_with_a_key_in_it_is_not_recorded_but_named(checkout: Path, text: str) -> None:
+    (checkout / "notes.yaml").write_text(f"a: 1\n{text}\n")
+    snapshot = take_snapshot(checkout)
+    assert (snapshot.diff, snapshot.left_out) == (b"", ("notes.yaml (a key is in it)",))
+
+
+@pytest.mark.parametrize("text", [
+    "password: ${POSTGRES_PASSWORD:?set it}", "key_variable: OPENAI_API_KEY", "max_tokens: 256", "api_key=$KEY_OF_MINE",
+    "see https://example.org:8080/a@b", "pad_token: '<|endoftext|>'",
+])  # fmt: skip
+def test_what_only_speaks_of_keys_is_recorded(checkout: Path, text: str) -> None:
+    (checkout / "notes.yaml").write_text(f"{text}\n")
+    (checkout / "code.py").write_text("password = getpass('the password: ')\n")
+    assert take_snapshot(checkout).left_out == ()
+
+
+def test_keys_that_a_change_brings_into_a_tracked_file_stay_out_and_a_worktree_has_its_settings(checkout: Path) -> None:
+    config = checkout / ".dvc" / "config"
+    config.write_text(config.read_text() + f"['remote \"team\"']\n    url = s3://b\n    access_key_id = {KEY}\n")
+    (checkout / "program.py").write_text("print('changed')\n")
+    snapshot = take_snapshot(checkout)
+    assert KEY.encode() not in snapshot.diff
+    assert b"program.py" in snapshot.diff
+    assert snapshot.left_out == (".dvc/config (a key is in its changes)",)
+    with private_worktree(checkout, State(checkout / ".state"), "run-1", snapshot, {}) as root:
+        assert KEY in (root / ".dvc" / "config.local").read_text()
+        assert KEY not in (root / ".dvc" / "config").read_text()
+
+
+def test_a_repository_inside_the_checkout_is_named(checkout: Path) -> None:
+    make_checkout(checkout / "nested")
+    assert take_snapshot(checkout).left_out == ("nested/ (a git repository of its own)",)
+
+
+def test_files_that_change_while_a_run_works_are_named_in_its_record(checkout: Path) -> None:
+    snapshot = take_snapshot(checkout)
+    (checkout / "dvc.lock").write_text("schema: '2.0'\nstages: {}\n")  # a run's own writing
+    assert changed_since(checkout, snapshot) == []
+    (checkout / "params.yaml").write_text((checkout / "params.yaml").read_text() + "# a remark\n")
+    (checkout / "program.py").write_text("print('changed')\n")
+    git(checkout, "commit", "-q", "-m", "second", "program.py")
+    changed = changed_since(checkout, snapshot)
+    assert changed == ["params.yaml", "program.py"]
+    provenance = collect_provenance(checkout, load_config(checkout / "params.yaml"), "run-1", snapshot)
+    record_run(checkout, provenance, snapshot, {}, changed)
+    assert find_record(checkout, "run-1").facts["changed_while_running"] == changed
 
 
 @pytest.mark.parametrize("setting", ["diff.noprefix=true", "diff.context=0", "diff.up.textconv=tr a-z A-Z <"])
@@ -158,6 +208,35 @@ def test_a_worktree_of_a_dead_process_is_swept_and_of_a_living_one_not(checkout:
         assert alive.exists()
     assert not (state.worktrees / "dead").exists()
     assert len(git(checkout, "worktree", "list").splitlines()) == 1
+
+
+def test_a_worktree_of_a_submodule_belongs_to_the_submodule(checkout: Path, tmp_path: Path) -> None:
+    outer = make_checkout(tmp_path / "outer")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(checkout), "inner")
+    inner = outer / "inner"
+    assert main_checkout(inner) == inner
+    with private_worktree(inner, find_state(inner), "run-1", take_snapshot(inner), {}) as root:
+        assert main_checkout(root) == inner
+    assert len(git(inner, "worktree", "list").splitlines()) == 1
+    git(outer, "commit", "-qm", "with a submodule")
+    (told,) = take_snapshot(outer).left_out
+    assert told.startswith("inner/ (a submodule: its commit is recorded, not its files")
+
+
+def test_a_worktree_of_another_machine_that_shares_the_repository_stays_registered(
+    checkout: Path, tmp_path: Path
+) -> None:
+    """Its folder is not to be seen from here."""
+    git(checkout, "worktree", "add", "-q", "--detach", str(tmp_path / "there"))
+    (tmp_path / "there").rename(tmp_path / "not to be seen")
+    state = State(checkout / ".state")
+    with private_worktree(checkout, state, "run-1", take_snapshot(checkout), {}):
+        pass
+    remove_worktree(checkout, state, state.worktrees / "never-made")
+    listed = git(checkout, "worktree", "list", "--porcelain")
+    assert f"worktree {tmp_path / 'there'}\n" in listed
+    assert "run-1" not in listed
+    assert list(state.worktrees.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["../..", ".", "..", "a/b", "/"])

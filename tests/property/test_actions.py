@@ -9,10 +9,10 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pivotrl_core.trajectories.formatting import ToolFormat, format_turn
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
-from pivotrl_core.verifiers.formatting import ToolFormat, format_turn
 from pivotrl_core.verifiers.matching import complete_score, matching_steps, maximum_matching
-from pivotrl_core.verifiers.parsing import parse_action
 from pivotrl_core.verifiers.registry import get_verifier
 
 TEXT = st.text(st.characters(), max_size=30)  # surrogates and NUL among them

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pivotrl_core.trajectories.formatting import OTHER_FORMAT, format_call, format_turn, tools_listing
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.types import Message, Role, Tool, ToolCall
-from pivotrl_core.verifiers.formatting import format_call, format_turn, tools_listing
-from pivotrl_core.verifiers.parsing import parse_action
-from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
 TOOLS = (Tool("find"), Tool("cancel"))
 
@@ -71,6 +70,8 @@ def test_a_failed_compact_call_is_an_error(text: str, error: str) -> None:
         ("hm</think>Which order?", "Which order?", "hm"),
         ("<think>hm</think>\n<think>well</think> \n<think></think>Which order?", "Which order?", "hm\nwell"),
         ("", "", ""),
+        ("Cite\n@article{key,\n  title={x}}", "Cite\n@article{key,\n  title={x}}", ""),
+        ("So:\n@font-face {\n  src: url(x);\n}", "So:\n@font-face {\n  src: url(x);\n}", ""),
     ],
 )
 def test_anything_else_is_a_message(text: str, content: str, thinking: str) -> None:
@@ -105,6 +106,7 @@ def test_hermes_blocks_and_the_text_around_them() -> None:
         ("<tool_call>", "holds no JSON object"),
         ('@find {"id": "A1"}', OTHER_FORMAT),
         ("Sure!\n @find {", OTHER_FORMAT),
+        ('Sure!\n@fly {"id": 1}', OTHER_FORMAT),
     ],
 )
 def test_a_failed_hermes_call_is_an_error(text: str, error: str) -> None:

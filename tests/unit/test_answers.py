@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,9 @@ from pivotrl_core.engines.protocol import FinishReason, Request, Sample, Samplin
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation.benchmarks.registry import get_benchmark
 from pivotrl_core.stages.evaluation_parts import _answers, _some_items
-from tests.tiny_models import CHATML, tiny_tokenizer
+from pivotrl_core.stages.models import check_template
+from tests.invariant.test_stages import configuration
+from tests.tiny_models import CHATML, CHATML_REWRITING, tiny_tokenizer
 
 RENDERER = ChatRenderer(tiny_tokenizer(), "compact")
 
@@ -41,6 +44,13 @@ def test_an_answer_is_what_was_said(written: str, answer: str) -> None:
     assert _answers(RENDERER, Parrot(written), benchmark, benchmark.items()[:2]) == [answer, answer]
 
 
+def test_episodes_need_a_template_that_only_appends() -> None:
+    rewriting = ChatRenderer(tiny_tokenizer(CHATML_REWRITING), "compact")
+    check_template(configuration(Path()), rewriting)
+    with pytest.raises(ConfigError, match="episodes need one that only appends"):
+        check_template(configuration(Path(), source={"kind": "embedded"}), rewriting)
+
+
 def test_fewer_items_are_not_the_first_ones() -> None:
     benchmark = get_benchmark("wmt24pp")
     chosen = [item.id for item in _some_items(benchmark, 24)]
@@ -57,7 +67,9 @@ def test_a_policy_that_thinks_first_needs_room_for_it() -> None:
     benchmark = get_benchmark("ifbench")
     (item, *_) = benchmark.items()
     with pytest.raises(ConfigError, match=r"evaluate\.thinking_tokens"):
-        _answers(thinker, Parrot("I, SAY.\n</think>\n\nhello"), benchmark, [item])
+        check_template(configuration(Path(), evaluate={}), thinker)
+    check_template(configuration(Path(), evaluate={"thinking_tokens": 100}), thinker)
+    check_template(configuration(Path(), evaluate={"benchmarks": []}), thinker)
     for written, answer in (("I, SAY.\n</think>\n\nhello", "hello"), ("hello, I say, and never end", "")):
         parrot = Parrot(written)
         assert _answers(thinker, parrot, benchmark, [item], thinking_tokens=100) == [answer]

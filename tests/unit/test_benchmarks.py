@@ -13,11 +13,10 @@ from pivotrl_core.evaluation import benchmarks
 from pivotrl_core.evaluation.benchmarks.registry import BENCHMARKS, get_benchmark
 from pivotrl_core.evaluation.extraction import choice_letter, code_blocks, first_line, last_boxed
 from pivotrl_core.evaluation.protocol import Item
-from pivotrl_core.evaluation.scoring import score_answers, skip_reason
+from pivotrl_core.evaluation.scoring import NO_SANDBOX, score_answers, skip_reason
 from pivotrl_core.types import Role
 from pivotrl_core.verifiers import sandbox
 from pivotrl_core.verifiers.code_execution import NO_RESULT, close, run_function, run_program
-from tasks.skipped import NO_SANDBOX
 
 _REASON = sandbox.available()
 needs_sandbox = pytest.mark.skipif(_REASON is not None, reason=f"no sandbox: {_REASON}")

@@ -224,7 +224,7 @@ def test_long_results_have_room_and_an_expert_that_is_cut_is_named() -> None:
     typed = {"inputs": ["9000\n"], "outputs": ["x\n" * 9_000]}
     at = candidate(typed, "print('x\\n' * int(input()))")
     assert verdict("for _ in range(int(input())): print('x')", at) == (1.0, "accepted")
-    limits = sandbox.Limits(wall_seconds=0.5)
+    limits = sandbox.SandboxLimits(wall_seconds=0.5)
     slow = candidate({"function": "f", "inputs": [[1]], "outputs": [1]}, "def f(n):\n    while True: pass")
     found = CodeGrader(CodeSettings(limits=limits)).grade(slow, Action("def f(n): return n"))
     assert found["expert_cut"] == "time limit"
@@ -249,7 +249,7 @@ ATTACKS = {
 @needs_sandbox
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_an_attack_earns_nothing(attack: str) -> None:
-    limits = sandbox.Limits(wall_seconds=1.5, cpu_seconds=1, memory_bytes=256 * 2**20, processes=8)
+    limits = sandbox.SandboxLimits(wall_seconds=1.5, cpu_seconds=1, memory_bytes=256 * 2**20, processes=8)
     reward, reason = verdict(ATTACKS[attack], grader=CodeGrader(CodeSettings(limits=limits)))
     assert reward == 0.0
     assert reason in ("tests_failed", "forbidden_resource", "malformed")

@@ -137,9 +137,9 @@ def test_profiling_and_the_start_policy_are_paid_for():
         "selects": {"sft": {"profile": "base"}, "two-0": {"profile": "sft-0"}, "random": {"profile": "base"}},
     }
     selects = {
-        "sft": {"rule_name": "AllTurns"},
-        "two-0": {"rule_name": "Pivots"},
-        "random": {"rule_name": "RandomTurns"},
+        "sft": {"reads_profile": False},
+        "two-0": {"reads_profile": True},
+        "random": {"reads_profile": False},
     }
     trains = {key: {"metrics": {"cost/rollout_turns": n}} for key, n in (("sft-0", 5), ("two-0", 64), ("random-0", 64))}
     profiles = {"base": {"metrics": {"cost/rollout_turns": 800}}, "sft-0": {"metrics": {"cost/rollout_turns": 900}}}

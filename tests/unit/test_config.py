@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pivotrl_core.config.arms import GRPOTrain, PivotRule, SFTTrain
+from pivotrl_core.config.arms import GRPOTrain, PivotRuleConfig, SFTTrain
 from pivotrl_core.config.engine import OpenAIEngineConfig, VLLMEngineConfig
 from pivotrl_core.config.graph import derive_graph, graph_text, write_graph
 from pivotrl_core.config.loading import config_digest, load_config, parse_config
@@ -55,7 +55,7 @@ def test_the_demo_compares_base_sft_and_pivotrl() -> None:
     assert {"base", "sft", "pivotrl"} <= config.arms.keys()
     assert isinstance(config.arms["sft"].train, SFTTrain)
     assert isinstance(config.arms["pivotrl"].train, GRPOTrain)
-    assert isinstance(config.arms["pivotrl"].select, PivotRule)
+    assert isinstance(config.arms["pivotrl"].select, PivotRuleConfig)
 
 
 def test_the_papers_setting_is_the_papers() -> None:
@@ -76,11 +76,11 @@ def test_the_committed_graph_is_that_of_the_committed_parameters() -> None:
     [
         (tree(profle={}), "profle", "profile"),
         (tree(profile={"sampels": 4}), "profile.sampels", "samples"),
-        (tree(source={"kind": "s3", "bukket": "x"}), "bukket", "bucket"),
-        (tree(model={"kind": "hub", "repo": "a/b", "revison": "c"}), "revison", "revision"),
-        (with_train(group_sise=8), "group_sise", "group_size"),
+        (tree(source={"kind": "s3", "bukket": "x"}), "'source.bukket", "bucket"),
+        (tree(model={"kind": "hub", "repo": "a/b", "revison": "c"}), "'model.revison", "revision"),
+        (with_train(group_sise=8), ".train.group_sise", "group_size"),
         (with_train(optimiser={"learning_rat": 0.1}), "learning_rat", "learning_rate"),
-        (with_train(parameters={"kind": "lora", "rnak": 8}), "rnak", "rank"),
+        (with_train(parameters={"kind": "lora", "rnak": 8}), ".train.parameters.rnak", "rank"),
         (with_train(kl={"wieght": 0.1}), "wieght", "weight"),
         (with_select(rule="pivots", lamda_diff=0.4), "lamda_diff", "lambda_diff"),
         (with_select(rule="bootstrap", lambda_by_domain={}), "lambda_by_domain", "lambda_diff"),  # of another
@@ -93,11 +93,22 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
     assert line.endswith(f"{key}'; did you mean '{nearest}'?")
 
 
+def test_variables_of_a_template_are_none_of_the_pipelines_own() -> None:
+    config = parse_config(tree(data={"chat_template_kwargs": {"enable_thinking": False, "date_string": "today"}}))
+    assert config.data.chat_template_kwargs == {"enable_thinking": False, "date_string": "today"}
+    message = refused(tree(data={"chat_template_kwargs": {"tools": "x", "enable_thinking": True}}))
+    assert "'data.chat_template_kwargs': tools: set by the pipeline itself" in message
+
+
 def test_benchmarks_are_known_before_anything_runs() -> None:
     assert parse_config(tree(evaluate={"benchmarks": ["aime25", "wmt24pp-embedded"]})).evaluate.benchmarks
     message = refused(tree(evaluate={"benchmarks": ["aime", "scicode", "mmlu"]}))
     assert "'evaluate.benchmarks': no benchmark is called aime, mmlu; known: ifbench" in message
     assert [f"{name}-embedded" for name in BENCHMARKS] == list(REGISTERED)
+
+
+def test_a_section_without_its_kind_is_told_so() -> None:
+    assert "'source': 'kind' is missing" in refused(tree(source={"path": "x"}))
 
 
 def test_a_key_that_is_like_no_other_gets_no_hint_and_all_faults_are_told_at_once() -> None:
@@ -277,15 +288,15 @@ def test_the_engine_is_the_model_in_the_process_unless_another_is_asked_for() ->
     ("engine", "words"),
     [
         ({"kind": "sglang"}, "'engine'.*'transformers', 'vllm', 'openai'"),
-        ({"kind": "vllm", "concurrence": 3}, "'engine.vllm.concurrence'; did you mean 'concurrency'"),
-        ({"kind": "vllm", "stages": []}, "engine.vllm.stages"),
-        (OPENAI | {"model": ""}, "engine.openai.model"),
+        ({"kind": "vllm", "concurrence": 3}, "'engine.concurrence'; did you mean 'concurrency'"),
+        ({"kind": "vllm", "stages": []}, "'engine.stages'"),
+        (OPENAI | {"model": ""}, "'engine.model'"),
         (OPENAI | {"endpoints": ["127.0.0.1:8000"]}, "give one such as http://127.0.0.1:8000/v1"),
         (OPENAI | {"endpoints": ["http://localhost:port/v1"]}, "no address of a server"),
         (OPENAI | {"endpoints": ["http://a b/v1"]}, "no address of a server"),
         (OPENAI | {"endpoints": ["http://[bad/v1"]}, "no address of a server"),
         (OPENAI | {"stages": ["train"]}, "leave train out, or take kind: vllm"),
-        (OPENAI | {"key_variable": "sk-123 456"}, "engine.openai.key_variable"),
+        (OPENAI | {"key_variable": "sk-123 456"}, "'engine.key_variable'"),
     ],
 )
 def test_a_wrong_engine_is_named_with_its_key_and_a_remedy(engine: dict[str, Any], words: str) -> None:

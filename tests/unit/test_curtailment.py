@@ -22,6 +22,7 @@ from pivotrl_core.pivots.selection import (
     RandomTurns,
     SigmaThreshold,
     keeps,
+    rule_key,
 )
 from pivotrl_core.stages.rules import curtailment
 
@@ -36,7 +37,7 @@ KS = [2, 3, 4, 8, 16]
 
 def drawn(stream: Sequence[bool], rules: Sequence[CountRule], domain: str = "tool") -> int:
     """How many samples of a stream are drawn, in waves."""
-    plan = Curtailment({repr(rule): keeps(rule) for rule in rules}, len(stream))
+    plan = Curtailment({rule_key(rule): keeps(rule) for rule in rules}, len(stream))
     count = 0
     while more := plan.needed(domain, count, sum(stream[:count])):
         count += more
@@ -95,14 +96,14 @@ def test_five_successes_of_eight_or_four_failures_beside_one_end_it() -> None:
     assert drawn([True] * 8, rule) == 5
     assert drawn([False, False, True, False, False, True, True, True], rule) == 5
     assert drawn([False] * 8, rule) == 8  # only the last can say that there is no success
-    assert Curtailment({repr(rule[0]): keeps(rule[0])}, 8).needed("tool", 0, 0) == 5  # the first wave
+    assert Curtailment({rule_key(rule[0]): keeps(rule[0])}, 8).needed("tool", 0, 0) == 5  # the first wave
 
 
 def test_a_rule_that_needs_more_says_what_to_do() -> None:
     every = streams(50, 8, seed=3)
     short = rows(every, [drawn(stream, [Pivots(0.4)]) for stream in every])
     with pytest.raises(
-        DataError, match=r"of 50 candidates .* Pivots\(lambda_diff=0.8.*add the rule to profile.decides_for"
+        DataError, match=r"of 50 candidates .* 'pivots \(lambda_diff 0.8.*add the rule to profile.decides_for"
     ):
         Pivots(0.8).decide(short)
     with pytest.raises(
@@ -127,7 +128,7 @@ def test_the_configuration_names_rules_that_can_be_decided_early() -> None:
     decided = [{"rule": "random", "lambda_diff": 0.5}, {"rule": "sigma", "eta": 0.4}, {"rule": "all"}]
     plan = curtailment(ProfileConfig.model_validate({"samples": 8, "curtail": True, "decides_for": decided}))
     assert plan is not None
-    assert sorted(plan.rules) == sorted(map(repr, [Pivots(0.5), SigmaThreshold(0.4), AllTurns()]))
+    assert sorted(plan.rules) == sorted(map(rule_key, [Pivots(0.5), SigmaThreshold(0.4), AllTurns()]))
     assert curtailment(ProfileConfig.model_validate({"decides_for": decided})) is None
     with pytest.raises(ValidationError, match="curtail needs decides_for"):
         ProfileConfig.model_validate({"curtail": True})

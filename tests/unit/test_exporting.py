@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from flows.exporting import export_text
 from pivotrl_core.errors import DataError
@@ -39,7 +42,7 @@ def pool(tmp_path: Path) -> Path:
 
 def test_an_exported_pool_is_read_back_as_the_same_candidates(pool: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    assert export_text(pool, out, as_json=False) == f"{out}: 7 rows"
+    assert export_text(str(pool), out, as_json=False) == f"{out}: 7 rows"
     loaded = load_trajectories([out], max_drop_share=0.0)
     again = extract_candidates(loaded.trajectories, 0.0, 0.0).candidates
     expected = [*toy_candidates(3), TERMINAL]
@@ -50,7 +53,7 @@ def test_an_exported_pool_is_read_back_as_the_same_candidates(pool: Path, tmp_pa
 
 
 def test_what_the_profile_found_is_exported_but_not_where_it_stopped_early(pool: Path, tmp_path: Path) -> None:
-    said = export_text(pool / "pool.parquet", tmp_path / "rows.jsonl", as_json=True)
+    said = export_text(str(pool / "pool.parquet"), tmp_path / "rows.jsonl", as_json=True)
     assert json.loads(said) == {"file": str(tmp_path / "rows.jsonl"), "rows": 7}
     rows = read_jsonl(tmp_path / "rows.jsonl")
     assert [row.get("pass_rate") for row in rows] == [0.25] * 6 + [None]
@@ -59,5 +62,33 @@ def test_what_the_profile_found_is_exported_but_not_where_it_stopped_early(pool:
 
 def test_without_a_pool_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"pool\.parquet"):
-        export_text(tmp_path, tmp_path / "rows.jsonl", as_json=False)
+        export_text(str(tmp_path), tmp_path / "rows.jsonl", as_json=False)
     assert not (tmp_path / "rows.jsonl").exists()
+
+
+def test_a_pool_of_a_recorded_run_is_taken_from_the_cache(
+    pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "checkout"
+    files = [{"md5": _cached(root, path.read_bytes()), "relpath": path.name} for path in pool.iterdir()]
+    outs = [{"path": "data/pools/pivotrl", "md5": _cached(root, json.dumps(files).encode(), ".dir")}]
+    for name in ("dvc.yaml", "params.yaml"):
+        (root / name).touch()
+    (root / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": {"s": {"cmd": "c", "outs": outs}}}))
+    (root / "run.json").write_text(json.dumps({"run_id": "night", "commit": "0"}))
+    for command in ("init --quiet", "add .", "commit --quiet -m night", "update-ref refs/pivotrl/runs/night HEAD"):
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *identity, "-C", str(root), *command.split()], check=True)
+    monkeypatch.chdir(root)
+    out = tmp_path / "rows.jsonl"
+    assert export_text("night:pivotrl", out, as_json=False) == f"{out}: 7 rows"
+    with pytest.raises(DataError, match="it has pivotrl"):
+        export_text("night:sft", out, as_json=False)
+
+
+def _cached(root: Path, content: bytes, suffix: str = "") -> str:
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest() + suffix
+    path = root / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return md5

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from flows.cli import app
 from flows.inspecting import inspect_text
 from pivotrl_core.environments.recording import to_openai_row
-from pivotrl_core.errors import DataError
+from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.files import write_json, write_jsonl
 from tests.toy_training import toy_trajectories
 
@@ -94,6 +94,32 @@ def test_lengths_are_those_of_the_model_and_parameters_that_are_named(file: Path
     model = ("--model", str(tiny_qwen3))
     assert longest() == longest(*model)  # the tiny models share a tokenizer
     assert longest("--params", str(other), *model) != longest()
+
+
+def test_a_tool_name_that_the_format_cannot_carry_drops_its_row_and_hermes_takes_it(file: Path) -> None:
+    row = {**to_openai_row(toy_trajectories(1)[0]), "id": "spaced", "tools": []}
+    call = {"id": "c", "function": {"name": "find it", "arguments": "{}"}}
+    row["messages"] = [row["messages"][0], {"role": "assistant", "content": None, "tool_calls": [call]}]
+    write_jsonl(file, [*(to_openai_row(one) for one in toy_trajectories(4)), row])
+    inspected = _inspected(file)
+    assert (inspected["kept"], inspected["by_reason"]) == (4, {"unwritable_name": 1})
+    assert "hermes" in inspected["drops"][0]["remedy"]
+    _limits(file.parent, "tool_format: hermes")
+    assert _inspected(file)["kept"] == 5
+
+
+def test_a_folder_that_is_no_model_and_a_name_that_no_run_reads_are_told(file: Path) -> None:
+    empty = file.parent / "empty"
+    empty.mkdir()
+    for what, missing in (("is no model folder", {}), ("no tokenizer", {"config.json": "{}"})):
+        for name, text in missing.items():
+            (empty / name).write_text(text)
+        answer = CliRunner().invoke(app, ["inspect", str(file), "--model", str(empty)])
+        assert isinstance(answer.exception, ConfigError)
+        assert what in str(answer.exception)
+    other = file.rename(file.parent / "my.txt")
+    with pytest.raises(DataError, match="such a name"):
+        inspect_text([other], as_json=False)
 
 
 def test_several_files_folders_and_patterns_are_inspected_as_one_and_each_file_once(file: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from pivotrl_core.config.judge import ServerJudgeConfig
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
+from pivotrl_core.engines.judge_models import server_model
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.errors import ConfigError, EngineError, TemporaryError
 from pivotrl_core.stages.context import Places
@@ -22,7 +23,6 @@ from pivotrl_core.verifiers.batches import verify_all
 from pivotrl_core.verifiers.graded import GradedVerifier
 from pivotrl_core.verifiers.judge.labels import last_line_label, nemo_gym_label
 from pivotrl_core.verifiers.judge.language_model import JudgeSettings, LabelRule, LanguageModelJudge
-from pivotrl_core.verifiers.judge.models import server_model
 from pivotrl_core.verifiers.judge.prompts import Rubrics, action_text, state_text
 from pivotrl_core.verifiers.judged import Judgement, with_judge
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
@@ -62,7 +62,7 @@ def judge(
         {"kind": "server", "model": "judge", "endpoints": [server.url], "retries": 2} | settings
     )
     model = server_model(config, SamplingConfig(0.0, 64), first_wait=0.01)
-    return LanguageModelJudge(model, Rubrics(), JudgeSettings(config.swap, LabelRule(config.labels)), kept)
+    return LanguageModelJudge(model, Rubrics(), JudgeSettings(swap=config.swap, labels=LabelRule(config.labels)), kept)
 
 
 def words(body: dict[str, Any]) -> int:

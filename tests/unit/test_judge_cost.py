@@ -71,7 +71,7 @@ def test_training_counts_what_its_groups_asked(tiny_llama: Path, tmp_path: Path)
 
 def test_an_arm_pays_for_the_judge_of_its_profile_and_of_its_training() -> None:
     trains = {"pivotrl-0": {"arm": "pivotrl", "metrics": {"cost/judge_tokens": 30}}}
-    selects = {"pivotrl": {"rule_name": "Pivots"}}
+    selects = {"pivotrl": {"reads_profile": True}}
     profiles = {"base": {"metrics": {"cost/judge_tokens": 12}}}
     cost = cost_by_arm(["base", "pivotrl"], selects, trains, profiles, {})
     assert cost["pivotrl"]["judge_tokens"] == 42

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from pivotrl_core.engines.chat import ChatRenderer
+from pivotrl_core.engines.judge_models import EmbeddedModel
 from pivotrl_core.engines.model import load_model
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.types import Action, Candidate, Message, Role
 from pivotrl_core.verifiers.judge.language_model import JudgeSettings, LanguageModelJudge
-from pivotrl_core.verifiers.judge.models import EmbeddedModel
 from pivotrl_core.verifiers.judge.prompts import Rubrics, state_text
 from pivotrl_core.verifiers.judged import Judgement
 from tests.tiny_models import COMPUTE

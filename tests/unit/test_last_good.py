@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +124,33 @@ def test_an_index_that_does_not_say_with_which_parameters_offers_nothing(tmp_pat
     paths, lines = offer_good(_root(tmp_path / "second", "m1"), kept, FULL)
     assert paths == []
     assert "unknown parameters" in lines[0]
+
+
+@pytest.mark.parametrize("call", ["copytree", "rename", "rmtree"])
+def test_a_night_that_is_killed_while_it_keeps_a_model_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """The k-th call of what changes files is the last one, for every k."""
+    kept, first, second = tmp_path / "kept", _root(tmp_path / "first", "m1"), _root(tmp_path / "second", "m1")
+    (second / "models" / "x" / "0" / "weights").write_text("newer")
+    owner = Path if call == "rename" else shutil
+    real = getattr(owner, call)
+    for last in range(4):
+        shutil.rmtree(kept, ignore_errors=True)
+        keep_good(first, kept, FULL)
+        left = last
+
+        def killed(*arguments: Any, **options: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                raise KeyboardInterrupt
+            left -= 1
+            return real(*arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, call, killed)
+            with contextlib.suppress(KeyboardInterrupt):
+                keep_good(second, kept, FULL)
+        third = _root(tmp_path / f"{last}", "m1")
+        assert offer_good(third, kept, FULL) == (["last-good/x-0"], [])
+        assert (third / "last-good" / "x-0" / "weights").read_text() in ("x on m1", "newer")

@@ -14,6 +14,7 @@ from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.trajectories.nemo_gym import NemoGymReader
 from pivotrl_core.trajectories.nemo_gym_writer import PassRate, candidate_to_nemo_row
 from pivotrl_core.types import Candidate, Message, Role, Tool, ToolCall
+from pivotrl_core.verifiers.row_fields import row_field
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "pivot_rows"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder of real files is absent")
@@ -155,6 +156,18 @@ def test_a_terminal_candidate_of_another_format_has_its_answer_where_the_termina
     assert written["agent_ref"]["name"] == "terminus_judge_simple_agent"
     [again] = candidates_of(tmp_path, written)
     assert (again.id, again.domain, again.metadata["harness"]) == (made.id, "terminal", "terminus_2")
+
+
+def test_a_row_of_another_format_keeps_its_domain_and_what_its_verdicts_stand_on(tmp_path: Path) -> None:
+    asked = (Message(Role.USER, "Which year?"),)
+    more = {"workspace": "workspaces/a", "index": "pages", "note": "x"}
+    made = Candidate(asked, (), Message(Role.ASSISTANT, "1999"), "t1", 0, "search", metadata=more)
+    written = candidate_to_nemo_row(made)
+    assert (written["domain"], written["workspace"], written["index"]) == ("search", "workspaces/a", "pages")
+    assert "note" not in written
+    [again] = candidates_of(tmp_path, written)
+    assert (again.id, again.domain) == (made.id, "search")
+    assert row_field(again, "workspace") == "workspaces/a"
 
 
 @needs_shared

@@ -15,14 +15,14 @@ from pivotrl_core.environments.recording import Recorder, iter_trajectories, to_
 from pivotrl_core.files import write_jsonl
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories import registry as readers
+from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.trajectories.drops import DropReason
 from pivotrl_core.trajectories.fields import read_list, read_object, reject
 from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.trajectories.protocol import TrajectoryReader
 from pivotrl_core.types import Action, Candidate, Json, Message, Role, Split, Tool, ToolCall, Trajectory
 from pivotrl_core.verifiers import registry as graders
-from pivotrl_core.verifiers.arguments import decode_arguments
-from pivotrl_core.verifiers.protocol import Decision, Grader, printable
+from pivotrl_core.verifiers.protocol import Grader, GradingDecision, printable
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import VerdictReason
 
@@ -122,13 +122,13 @@ class ShellGrader:
         same = words is not None and words == _words(candidate.expert.content)
         return {"parsed": True, "decision": "call" if action.tool_calls else "message", "equal": same}
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         if not components["parsed"]:
-            return Decision(False, VerdictReason.MALFORMED, 0.0)
+            return GradingDecision(False, VerdictReason.MALFORMED, 0.0)
         if components["decision"] == "call":
-            return Decision(False, VerdictReason.MESSAGE_EXPECTED, 0.0)
+            return GradingDecision(False, VerdictReason.MESSAGE_EXPECTED, 0.0)
         same = bool(components["equal"])
-        return Decision(same, VerdictReason.ACCEPTED if same else VerdictReason.MESSAGE_DIFFERS, float(same))
+        return GradingDecision(same, VerdictReason.ACCEPTED if same else VerdictReason.MESSAGE_DIFFERS, float(same))
 
 
 def _words(command: str) -> list[str] | None:

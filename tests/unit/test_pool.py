@@ -16,8 +16,8 @@ from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_p
 from pivotrl_core.pivots.profiling import Rollout, distinct_successes
 from pivotrl_core.pivots.selection import AllTurns, Pivots, RandomTurns
 from pivotrl_core.pivots.tables import read_table
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.types import Candidate, Message, Role, Split, ToolCall, Verdict
-from pivotrl_core.verifiers.parsing import parse_action
 from pivotrl_core.verifiers.registry import get_verifier
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pivotrl_core.pivots.candidates import extract_candidates
-from pivotrl_core.trajectories.drops import DropReport
+from pivotrl_core.trajectories.drops import DropReason, DropReport
 from pivotrl_core.trajectories.inspection import inspect_files
 from pivotrl_core.trajectories.loading import iterate_trajectories
 
@@ -81,9 +81,10 @@ def test_assistant_turns_of_a_real_file_become_candidates(name: str) -> None:
     if domain == NONE:
         assert (turns, len(found.candidates), report.by_reason()) == (0, 0, {"missing_field": 5})
         return
-    # All turns are candidates; of equal ones (the same greeting, say) one is kept. 95 % is asked for.
-    assert report.drops == []
-    assert found.report()["turns"] == turns
+    # All turns are candidates; of equal ones (the same greeting, say) one is kept. 95 % is asked for. A run that has no
+    # turn of its own is left out.
+    assert {drop.reason for drop in report.drops} <= {DropReason.DUPLICATE_CONTENT}
+    assert found.report()["turns"] == turns or (report.drops and found.report()["turns"] < turns)
     assert {drop.reason for drop in found.drops} <= {"duplicate_candidate"}
     assert {candidate.domain for candidate in found.candidates} == {domain}
     for candidate in found.candidates:

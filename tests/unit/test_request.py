@@ -280,3 +280,25 @@ def test_ones_own_trajectories_are_a_file_a_folder_or_a_pattern(tmp_path: Path) 
     for place in ("none", "mine/*.traj"):
         with pytest.raises(ConfigError, match="no such file or folder"):
             trajectory_settings(tmp_path / place)
+
+
+def test_a_curtailed_request_decides_for_the_rules_of_its_arms() -> None:
+    config = parse_config(Request(curtail=True).apply(read_values(PARAMS)), "params.yaml")
+    assert config.profile.curtail
+    assert [rule.rule for rule in config.profile.decides_for] == ["all", "pivots"]
+    few = parse_config(Request(curtail=True, arms=("sft",)).apply(read_values(PARAMS)), "params.yaml")
+    assert [rule.rule for rule in few.profile.decides_for] == ["all"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"profile.curtail": False},
+        {"arms.pivotrl.train.replay": True},
+        {"arms.pivotrl.select": {"rule": "adaptive-eta"}},
+    ],
+    ids=["said otherwise", "replay", "adaptive"],
+)
+def test_a_curtailed_request_leaves_alone_what_needs_all_samples(settings: dict[str, Any]) -> None:
+    config = parse_config(Request(settings, curtail=True).apply(read_values(PARAMS)), "params.yaml")
+    assert not config.profile.curtail

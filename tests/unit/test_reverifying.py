@@ -109,6 +109,8 @@ def test_what_cannot_be_done_is_named(run: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="kind"):
         reverify(run, rule="fuzzy")
     (run / "data/profiles/base/rollouts.parquet").unlink()
+    with pytest.raises(DataError, match="name it by its id"):
+        reverify_text(tmp_path, str(tmp_path), "", [], tmp_path / "out", as_json=False)
     with pytest.raises(DataError, match="no profile under data/profiles"):
         reverify(run)
 

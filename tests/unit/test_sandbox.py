@@ -10,14 +10,14 @@ import pytest
 
 from pivotrl_core.errors import SandboxUnavailableError
 from pivotrl_core.verifiers import sandbox, sandbox_host
-from pivotrl_core.verifiers.sandbox import Limits, SandboxResult, Stop
+from pivotrl_core.verifiers.sandbox import SandboxLimits, SandboxResult, Stop
 from tests.sandbox_processes import processes_that_mention
 
 _REASON = sandbox.available()
 needs_sandbox = pytest.mark.skipif(_REASON is not None, reason=f"no sandbox: {_REASON}")
 
 
-def python(code: str, limits: Limits | None = None, **files: str) -> SandboxResult:
+def python(code: str, limits: SandboxLimits | None = None, **files: str) -> SandboxResult:
     return sandbox.run_python({"main.py": code, **files}, "main.py", limits)
 
 
@@ -78,7 +78,7 @@ def test_the_system_is_read_only_and_the_working_folder_is_not() -> None:
 def test_a_fork_bomb_is_stopped_and_leaves_nothing() -> None:
     marker = uuid.uuid4().hex
     code = f"marker = '{marker}'\nimport os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
-    result = sandbox.run([_python(), "-c", code], {}, Limits(wall_seconds=1.0, processes=16))
+    result = sandbox.run([_python(), "-c", code], {}, SandboxLimits(wall_seconds=1.0, processes=16))
     assert result.stop is Stop.TIME_LIMIT
     assert result.exit_status is None
     assert wait_until_gone(marker) == []
@@ -90,7 +90,7 @@ def test_the_number_of_processes_is_limited_or_the_result_says_that_it_is_not() 
         "import os, time\ncount = 0\ntry:\n    while count < 60:\n"
         "        if os.fork() == 0: time.sleep(5); os._exit(0)\n        count += 1\n"
         "except OSError: pass\nprint(count)",
-        Limits(processes=16),
+        SandboxLimits(processes=16),
     )
     assert int(result.stdout) < 16 or result.unenforced == ("processes",)
 
@@ -98,7 +98,7 @@ def test_the_number_of_processes_is_limited_or_the_result_says_that_it_is_not() 
 @needs_sandbox
 def test_endless_output_is_cut_and_the_program_is_killed() -> None:
     started = time.monotonic()
-    result = python("while True: print('x' * 10000)", Limits(wall_seconds=20, output_bytes=5000))
+    result = python("while True: print('x' * 10000)", SandboxLimits(wall_seconds=20, output_bytes=5000))
     assert result.stop is Stop.OUTPUT_LIMIT
     assert result.stdout == "x" * 5000
     assert time.monotonic() - started < 10
@@ -106,7 +106,7 @@ def test_endless_output_is_cut_and_the_program_is_killed() -> None:
 
 @needs_sandbox
 def test_a_memory_bomb_fails_inside() -> None:
-    result = python("data = bytearray(10**9)\nprint('allocated')", Limits(memory_bytes=200 * 2**20))
+    result = python("data = bytearray(10**9)\nprint('allocated')", SandboxLimits(memory_bytes=200 * 2**20))
     assert result.exit_status == 1
     assert "MemoryError" in result.stderr
     assert result.stdout == ""
@@ -120,13 +120,13 @@ def test_a_disk_bomb_fails_inside(folder: str) -> None:
         "i = 0\ntry:\n    while i < 100:\n        open(f'{folder}/f{i}', 'wb').write(bytes(2**20)); i += 1\n"
         "except OSError: print(i < 10)"
     )
-    assert python(code, Limits(file_bytes=4 * 2**20, folder_bytes=8 * 2**20)).stdout == "True\n"
+    assert python(code, SandboxLimits(file_bytes=4 * 2**20, folder_bytes=8 * 2**20)).stdout == "True\n"
 
 
 @needs_sandbox
 def test_the_time_limit_ends_a_sleeper_and_keeps_what_it_wrote() -> None:
     started = time.monotonic()
-    result = python("import time; print('before', flush=True); time.sleep(60)", Limits(wall_seconds=0.5))
+    result = python("import time; print('before', flush=True); time.sleep(60)", SandboxLimits(wall_seconds=0.5))
     assert result.timed_out
     assert result.exit_status is None
     assert result.stdout == "before\n"
@@ -135,7 +135,7 @@ def test_the_time_limit_ends_a_sleeper_and_keeps_what_it_wrote() -> None:
 
 @needs_sandbox
 def test_closing_its_pipes_does_not_save_a_program_from_the_time_limit() -> None:
-    result = python("import os, time; os.close(1); os.close(2); time.sleep(60)", Limits(wall_seconds=0.5))
+    result = python("import os, time; os.close(1); os.close(2); time.sleep(60)", SandboxLimits(wall_seconds=0.5))
     assert result.timed_out
 
 
@@ -148,7 +148,7 @@ def test_a_daemon_that_outlives_its_parent_leaves_nothing_running() -> None:
         "print('parent done')"
     )
     started = time.monotonic()
-    result = sandbox.run([_python(), "-c", code], {}, Limits(wall_seconds=20))
+    result = sandbox.run([_python(), "-c", code], {}, SandboxLimits(wall_seconds=20))
     assert result.exit_status == 0
     assert result.stdout == "parent done\n"
     assert time.monotonic() - started < 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -17,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from pivotrl_core.verifiers import cgroups, sandbox
-from pivotrl_core.verifiers.sandbox import Limits, SandboxResult, Stop
+from pivotrl_core.verifiers.sandbox import SandboxLimits, SandboxResult, Stop
+from pivotrl_core.verifiers.system_calls import filter_program
 from pivotrl_core.verifiers.workspace import Node, NodeKind, make_workspace
 from tests.sandbox_processes import processes_that_mention
 
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.skipif(_REASON is not None, reason=f"no sandbox: {_REAS
 EMPTY = make_workspace({})
 
 
-def attack(code: str, limits: Limits | None = None) -> SandboxResult:
+def attack(code: str, limits: SandboxLimits | None = None) -> SandboxResult:
     """Python code, in a workspace, with the marker in its command line."""
     return sandbox.run_in_workspace(["/usr/bin/env", "python3", "-I", "-S", "-c", code], EMPTY, limits)
 
@@ -49,7 +51,7 @@ def marker() -> Iterator[str]:
 
 def test_a_fork_bomb(marker: str) -> None:
     result = attack(f"'{marker}'\nimport os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
-                    Limits(wall_seconds=1.0))  # fmt: skip
+                    SandboxLimits(wall_seconds=1.0))  # fmt: skip
     assert result.stop is Stop.TIME_LIMIT
     assert result.exit_status is None
 
@@ -61,7 +63,7 @@ def test_memory_that_many_processes_take_together(marker: str) -> None:
         "        data = bytearray(60 * 2**20); time.sleep(1.5); os._exit(0)\n"
         "for _ in range(8): os.wait()\nprint('all lived')"
     )
-    result = attack(code, Limits(wall_seconds=10.0, memory_bytes=200 * 2**20))
+    result = attack(code, SandboxLimits(wall_seconds=10.0, memory_bytes=200 * 2**20))
     if "memory" in result.unenforced:
         assert result.stdout == "all lived\n"
     else:
@@ -76,12 +78,12 @@ def test_filling_a_folder(marker: str, folder: str) -> None:
         f"        open(f'{folder}/{marker}{{i}}', 'wb').write(bytes(2**20)); i += 1\n"
         "except OSError: print(i)"
     )
-    result = attack(code, Limits(folder_bytes=8 * 2**20))
+    result = attack(code, SandboxLimits(folder_bytes=8 * 2**20))
     assert int(result.stdout) <= 8
 
 
 def test_more_files_than_are_read_back(marker: str) -> None:
-    result = attack(f"'{marker}'\nfor i in range(3000): open(str(i), 'w')", Limits(result_files=1000))
+    result = attack(f"'{marker}'\nfor i in range(3000): open(str(i), 'w')", SandboxLimits(result_files=1000))
     assert result.tree is not None
     assert not result.tree.complete
     assert len(result.tree.nodes) == 1000
@@ -90,7 +92,7 @@ def test_more_files_than_are_read_back(marker: str) -> None:
 def test_one_huge_file_with_nothing_in_it(marker: str) -> None:
     result = attack(f"'{marker}'\nopen('f', 'w').truncate(10**12)")
     assert result.exit_status != 0
-    result = attack(f"'{marker}'\nopen('f', 'w').truncate(30 * 2**20)", Limits(result_bytes=2**20))
+    result = attack(f"'{marker}'\nopen('f', 'w').truncate(30 * 2**20)", SandboxLimits(result_bytes=2**20))
     assert result.tree is not None
     assert not result.tree.complete
     assert len(result.tree.nodes["f"].content) <= 2**20
@@ -108,7 +110,7 @@ def test_endless_output_and_a_hundred_megabytes_of_json(marker: str) -> None:
     started = time.monotonic()
     result = attack(f"'{marker}'\nimport os\nwhile True: os.write(2, b'x' * 65536)")
     assert result.stop is Stop.OUTPUT_LIMIT
-    result = attack(f"'{marker}'\nprint('[' * 100_000_000)", Limits(output_bytes=1000))
+    result = attack(f"'{marker}'\nprint('[' * 100_000_000)", SandboxLimits(output_bytes=1000))
     assert result.stop is Stop.OUTPUT_LIMIT
     assert result.stdout == "[" * 1000
     assert time.monotonic() - started < 15
@@ -274,3 +276,24 @@ def test_a_forked_process_has_a_watcher_of_its_own(marker: str) -> None:
     process.join(30)
     assert process.exitcode == 7
     assert sandbox.run(["true"], {}).exit_status == 0
+
+
+def test_what_no_namespace_divides_is_refused(marker: str) -> None:
+    """A virtual machine's way to its host, the keys of a session, and io_uring, by which sockets are made unseen."""
+    keyctl, io_uring_setup = (250, 425) if platform.machine() == "x86_64" else (219, 425)
+    result = attack(
+        f"'{marker}'\nimport ctypes, socket\n"
+        "def name(family):\n"
+        "    try: socket.socket(family, socket.SOCK_STREAM)\n"
+        "    except OSError as error: return error.errno\n"
+        "print(name(socket.AF_VSOCK), name(socket.AF_INET), name(socket.AF_UNIX))\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        f"for call in (({keyctl}, 0, -3, 0), ({io_uring_setup}, 1, 0)):\n"
+        "    print(libc.syscall(*call), ctypes.get_errno())"
+    )
+    assert result.stdout == "97 None None\n-1 1\n-1 1\n", result.stderr
+
+
+def test_a_machine_whose_calls_are_not_known_has_no_filter() -> None:
+    assert filter_program("x86_64") != filter_program("aarch64")
+    assert filter_program("s390x") is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from pivotrl_core.config.arms import PivotRule, RandomRule
+from pivotrl_core.config.arms import PivotRuleConfig, RandomRuleConfig
 from pivotrl_core.pivots.profile_record import mean_and_variance
 from pivotrl_core.pivots.selection import (
     AdaptiveEta,
@@ -58,7 +58,7 @@ def test_pivots_are_mixed_and_below_lambda() -> None:
 def test_what_never_succeeded_is_kept_for_training_that_demonstrates() -> None:
     assert kept(Pivots(0.5, keep_failed=True), profile([0, 1, 4, 8])) == [0, 1]
     assert kept(Pivots(1.0, inclusive=True, keep_failed=True), profile([0, 7, 8])) == [0, 1]
-    like = selection_rule(RandomRule(rule="random", lambda_diff=0.5, keep_failed=True))
+    like = selection_rule(RandomRuleConfig(rule="random", lambda_diff=0.5, keep_failed=True))
     assert len(kept(like, profile([0, 1, 4, 8]))) == 2
 
 
@@ -114,8 +114,8 @@ def test_random_draws_as_many_as_the_rule_it_controls_whatever_the_order_of_rows
 def test_the_random_control_of_an_arm_is_as_large_as_the_arm_s_pool() -> None:
     rows = profile([0, 1, 2, 3, 4, 5, 6, 7, 8] * 10)
     same = {"lambda_diff": 0.5, "lambda_by_domain": {"other": 0.9}, "inclusive": True}
-    pool = kept(selection_rule(PivotRule.model_validate({"rule": "pivots", **same})), rows)
-    control = kept(selection_rule(RandomRule.model_validate({"rule": "random", **same})), rows)
+    pool = kept(selection_rule(PivotRuleConfig.model_validate({"rule": "pivots", **same})), rows)
+    control = kept(selection_rule(RandomRuleConfig.model_validate({"rule": "random", **same})), rows)
     assert len(control) == len(pool) > len(kept(Pivots(0.5), rows))
 
 
@@ -128,5 +128,5 @@ def test_rules_are_told_in_words() -> None:
     assert describe(Pivots(0.0, {"tool": 0.4}, inclusive=True)) == (
         "pivots (lambda_diff 0.0, lambda_by_domain {'tool': 0.4}, inclusive True)"
     )
-    assert describe(RandomTurns(Pivots(0.6), 3)) == "random turns (like pivots (lambda_diff 0.6), seed 3)"
-    assert describe(AllTurns()) == "all turns"
+    assert describe(RandomTurns(Pivots(0.6), 3)) == "random (like pivots (lambda_diff 0.6), seed 3)"
+    assert describe(AllTurns()) == "all"

@@ -36,6 +36,7 @@ SAME = [
     ("if a; then b; else c; fi", "if a\nthen\n  b\nelse\n  c\nfi"),
     ("for i in 1 2; do echo $i; done", "for i in 1 2\ndo\n  echo ${i}\ndone"),
     ("while true; do a; done", "while true\ndo a\ndone"),
+    ("case x in a) ls;; b) cat;; esac", "case x in\na) ls ;;\nb) cat\nesac"),
     ("f() { a; b; }", "f() {\n  a\n  b\n}"),
     ("a 2>&1 >f", "a  2>&1  > 'f'"),
     ("X='1' a", "X=1 a"),
@@ -106,6 +107,10 @@ DIFFERENT_WHEN_RUN = [
     ("set -- a b; echo $10", "set -- a b; echo ${10}"),
     ("head -n 2 -c 1 f", "head -c 1 -n 2 f"),
     ("tail -n 2 -c 2 f", "tail -c 2 -n 2 f"),
+    ("head -q -v f", "head -v -q f"),
+    ("tail -q -v f", "tail -v -q f"),
+    ("chmod +x f; ls -F -p", "chmod +x f; ls -p -F"),
+    ("ls; true", "ls;; true"),
     ("echo s/a/x/ > s; sed -e s/x/y/ -f s f", "echo s/a/x/ > s; sed -f s -e s/x/y/ f"),
     ("printf '1\\n1.0\\n' > g; sort --general-numeric-sort g | uniq",
      "printf '1\\n1.0\\n' > g; sort -u --general-numeric-sort g"),
@@ -125,7 +130,7 @@ def test_what_a_real_shell_does_otherwise_has_another_form(one: str, other: str)
     assert normal_form(one) is not None
     assert normal_form(one) != normal_form(other)
     start = make_workspace({"f": Node(NodeKind.FILE, b"a\nx\nb\n"), "src/f": Node(NodeKind.FILE, b"")})
-    assert difference(*(run_script(text, start, sandbox.Limits()) for text in (one, other))) != ""
+    assert difference(*(run_script(text, start, sandbox.SandboxLimits()) for text in (one, other))) != ""
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
@@ -139,7 +144,7 @@ def test_spellings_of_one_command_have_one_form(one: str, other: str) -> None:
 def test_spellings_of_one_command_do_the_same_in_a_real_shell(one: str, other: str) -> None:
     files = {"f": b"a\nx\nb\n", "src/f": b"foo bar\n", "x/y": b"", "a/b": b""}
     start = make_workspace({name: Node(NodeKind.FILE, content) for name, content in files.items()})
-    effects = [run_script(text, start, sandbox.Limits()) for text in (one, other)]
+    effects = [run_script(text, start, sandbox.SandboxLimits()) for text in (one, other)]
     assert difference(*effects) == ""
 
 
@@ -156,6 +161,8 @@ def test_different_commands_have_different_forms(one: str, other: str) -> None:
         "cat <<EOF\nx\nEOF \nls\n",
         "if a; then",
         "echo 'open",
+        "ls;;",
+        "if a;; then b; fi",
         "a\0b",
         "x" * 30_000,
         "(" * 5_000,

@@ -10,7 +10,7 @@ import pytest
 
 from pivotrl_core.types import Action, Candidate, Message, Role, ToolCall
 from pivotrl_core.verifiers import sandbox
-from pivotrl_core.verifiers.protocol import Decision
+from pivotrl_core.verifiers.protocol import GradingDecision
 from pivotrl_core.verifiers.software.braces import brace_lines
 from pivotrl_core.verifiers.software.grader import SoftwareGrader
 from pivotrl_core.verifiers.software.open_file import open_file
@@ -66,7 +66,7 @@ def program(new: str, path: str = "shapes/area.py", end: str = "") -> ToolCall:
 
 def grade(
     rows: Path, expert: ToolCall, actual: ToolCall, state: tuple[Message, ...] = (), tests: str = "python3 check.py"
-) -> Decision:
+) -> GradingDecision:
     row = {"workspace": "proj", "tests": tests}
     said = Message(Role.ASSISTANT, tool_calls=(expert,))
     candidate = Candidate(state, (), said, "t", 0, "software", metadata=row)

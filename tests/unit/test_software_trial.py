@@ -10,7 +10,7 @@ import pytest
 
 from pivotrl_core.types import Action, Candidate, Json, Message, Role, ToolCall
 from pivotrl_core.verifiers import sandbox
-from pivotrl_core.verifiers.protocol import Decision
+from pivotrl_core.verifiers.protocol import GradingDecision
 from pivotrl_core.verifiers.software.edits import EditError, apply_edit, place_of, static_error
 from pivotrl_core.verifiers.software.grader import SoftwareGrader
 from pivotrl_core.verifiers.software.steps import read_step
@@ -68,7 +68,9 @@ def candidate(expert: ToolCall, tests: Json = "python3 check.py") -> Candidate:
     return Candidate((), (), Message(Role.ASSISTANT, tool_calls=(expert,)), "t", 0, "software", metadata=row)
 
 
-def grade(tree: Path, one: Candidate, actual: ToolCall, cache: VerdictCache | None = None) -> tuple[Decision, Any]:
+def grade(
+    tree: Path, one: Candidate, actual: ToolCall, cache: VerdictCache | None = None
+) -> tuple[GradingDecision, Any]:
     grader = SoftwareGrader(workspaces=tree, cache=cache)
     components = grader.grade(one, Action(tool_calls=(actual,)))
     return grader.decide(components), components
@@ -118,7 +120,7 @@ def test_edits_that_leave_the_same_file_are_the_same_without_running_anything(tr
     assert not grade(tree, candidate(noted, None), named)[0].accepted  # the expert changes a comment alone
     absent, twice = replace(EXPERT, "    return nothing"), replace(EXPERT, "r")
     for actual in (absent, twice):
-        assert grade(tree, candidate(replace(EXPERT), None), actual)[0] == Decision(False, "edit_fails", 0.0)
+        assert grade(tree, candidate(replace(EXPERT), None), actual)[0] == GradingDecision(False, "edit_fails", 0.0)
 
 
 @needs_sandbox

@@ -14,7 +14,7 @@ from pivotrl_core.stages.verification import configured_verifier, grading_id
 from pivotrl_core.trajectories.nemo_gym import NemoGymReader
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
 from pivotrl_core.verifiers.graded import GradedVerifier
-from pivotrl_core.verifiers.protocol import Decision
+from pivotrl_core.verifiers.protocol import GradingDecision
 from pivotrl_core.verifiers.rows import verify_row
 from pivotrl_core.verifiers.settings import SoftwareSettings
 from pivotrl_core.verifiers.software.comparison import program, text_similarity
@@ -37,7 +37,7 @@ def decide(
     tools: tuple[Tool, ...] = (),
     settings: SoftwareSettings | None = None,
     **of_row: Any,
-) -> Decision:
+) -> GradingDecision:
     expert = Message(Role.ASSISTANT, tool_calls=calls(*expected))
     grader = SoftwareGrader(settings)
     candidate = Candidate(of_row.pop("state", ()), tools, expert, "t", 0, "software", **of_row)
@@ -171,6 +171,8 @@ DIFFERENT: list[tuple[Call, Call, str]] = [
     (replace("x = 1", "x = 1  # one"), replace("x = 1", "x = 1  # eins"), "arguments_differ"),  # comments alone
     (replace("x = 1", "x = 1"), replace("x = 1", "x  =  1"), "arguments_differ"),
     (create("# a"), create("# b"), "arguments_differ"),
+    (create("#!/usr/bin/python3\nx = 1\n"), create("#!/usr/bin/python2\nx = 1\n"), "arguments_differ"),
+    (create("#!/usr/bin/python3\nx = (1)\n"), create("x = 1\n"), "arguments_differ"),
     # Commands.
     (run("pytest -v"), run("pytest -xvs"), "arguments_differ"),
     (run("grep x src/views"), run("grep x src/models"), "arguments_differ"),
@@ -211,11 +213,11 @@ def test_a_tool_that_the_row_does_not_offer_cannot_take_the_experts_place() -> N
 def test_several_calls_are_matched_and_order_counts_where_something_is_changed() -> None:
     one, two = view("/w/a.py"), view("/w/b.py")
     assert decide((one, two), (two, one)).accepted
-    assert decide((one, two), (one,)) == Decision(False, "count_differs", 0.5)
-    assert decide((one,), (one, two)) == Decision(False, "count_differs", 0.5)
+    assert decide((one, two), (one,)) == GradingDecision(False, "count_differs", 0.5)
+    assert decide((one,), (one, two)) == GradingDecision(False, "count_differs", 0.5)
     first, second = run("make"), run("make install")
     assert decide((first, second), (first, second)).accepted
-    assert decide((first, second), (second, first)) == Decision(False, "arguments_differ", 0.0)
+    assert decide((first, second), (second, first)) == GradingDecision(False, "arguments_differ", 0.0)
 
 
 def test_what_is_malformed_or_missing_is_a_verdict() -> None:

@@ -156,6 +156,8 @@ EXECUTED = [
     ("export A=1", "A=1; export A", "same_effect"),
     ("export A=1", "export A=2", "effect_differs"),
     ("date", "date -u", "same_effect"),
+    ("date", "date +%s", "effect_differs"),
+    ("cat a.txt", "cat a.txt; ulimit -n 5", "effect_differs"),
     ("test -f a.txt", "test -f zzz", "effect_untold"),  # nothing shown, nothing changed
     ("no_such_tool a", "no_such_tool  b", "effect_untold"),
     ("python3 -c 'import random; print(random.random())'", "echo 1", "effect_untold"),
@@ -178,7 +180,7 @@ def test_commands_are_compared_by_what_they_do(rows: Path, expert: str, answer: 
 
 @needs_sandbox
 def test_what_a_workspace_holds_can_be_read_back_whatever_the_limits_are(rows: Path) -> None:
-    grader = TerminalGrader(TerminalSettings(limits=sandbox.Limits(result_bytes=4, result_files=1)), rows)
+    grader = TerminalGrader(TerminalSettings(limits=sandbox.SandboxLimits(result_bytes=4, result_files=1)), rows)
     found = GradedVerifier(grader).verify(candidate("cat a.txt", "bash", "ws"), Action("head a.txt"))
     assert found.reason == "same_effect"
 
@@ -298,7 +300,7 @@ ATTACKS = {
 @needs_sandbox
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_an_attack_earns_nothing(rows: Path, attack: str) -> None:
-    limits = sandbox.Limits(wall_seconds=1.5, cpu_seconds=2, result_bytes=2**20)
+    limits = sandbox.SandboxLimits(wall_seconds=1.5, cpu_seconds=2, result_bytes=2**20)
     grader = TerminalGrader(TerminalSettings(limits=limits), rows)
     found = GradedVerifier(grader).verify(candidate("cat a.txt", "bash", "ws"), Action(ATTACKS[attack]))
     assert (found.reward, found.reason) == (0.0, "effect_differs")
@@ -324,7 +326,7 @@ def test_what_was_executed_is_not_executed_again(rows: Path, tmp_path: Path, mon
     assert len(runs) == 3
     again.grade(at, Action("tail a.txt"))
     assert runs[3:] == ["tail a.txt"]
-    other = TerminalGrader(TerminalSettings(limits=sandbox.Limits(cpu_seconds=6)), rows, again.cache)
+    other = TerminalGrader(TerminalSettings(limits=sandbox.SandboxLimits(cpu_seconds=6)), rows, again.cache)
     other.grade(at, Action("tail a.txt"))
     assert len(runs) == 7, "other limits may give other effects"
 
@@ -337,12 +339,12 @@ def test_without_a_sandbox_a_grader_that_executes_is_refused(rows: Path, monkeyp
 
 
 def test_volatile_parts_are_those_of_the_run_alone() -> None:
-    time = RunTime(1_796_149_260.0, 1_796_149_262.0)  # 2026-12-01 18:21:00 UTC
+    time = RunTime(start=1_796_149_260.0, end=1_796_149_262.0)  # 2026-12-01 18:21:00 UTC
     for text, expected in (
-        ("made 2026-12-01T18:21:01.5Z", "made <now>"),
-        ("-rw 1 Dec  1 18:21 a", "-rw 1 <now> a"),
-        ("Tue Dec  1 18:21:01 UTC 2026", "<now>"),
-        ("at 1796149261", "at <now>"),
+        ("made 2026-12-01T18:21:01.5Z", "made <now 0-0-0a0:0:0.0a>"),
+        ("-rw 1 Dec  1 18:21 a", "-rw 1 <now a 0 0:0> a"),
+        ("Tue Dec  1 18:21:01 UTC 2026", "<now a a 0 0:0:0 a 0>"),
+        ("at 1796149261", "at <now 0>"),
         ("day 2026-12-01", "day <today>"),
         ("2025-12-01 18:21 and 1700000000 and Nov  1 18:21", "2025-12-01 18:21 and 1700000000 and Nov  1 18:21"),
         ("3 passed in 0.12s, /tmp/tmp.Ab12Cd34Ef", "3 passed in 0.12s, <temporary>"),
@@ -351,5 +353,5 @@ def test_volatile_parts_are_those_of_the_run_alone() -> None:
     ):
         assert without_volatile(text, time) == expected
     said = "0.12s, 0m0.04s and 250.5 ms of 1.5s, 1m0.2s and 0.31 seconds"
-    kept = without_durations(said, RunTime(0.0, 1.4), lambda text: text == "0.31 seconds")
+    kept = without_durations(said, RunTime(start=0.0, end=1.4), lambda text: text == "0.31 seconds")
     assert kept == "<duration>, <duration> and <duration> of 1.5s, 1m0.2s and 0.31 seconds"

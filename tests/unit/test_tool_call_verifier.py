@@ -11,9 +11,9 @@ import pytest
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories.loading import load_trajectories
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.trajectories.response_items import read_items
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
-from pivotrl_core.verifiers.parsing import parse_action
 from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import FunctionalSettings
@@ -52,6 +52,15 @@ def reward(expected: Any, actual: Any, properties: Any = None, required: tuple[s
 STRING = {"type": "string"}
 LONG = "Please cancel my order 1234 because it came too late"
 
+BRANCHES = {"anyOf": [
+    {"type": "object", "properties": {"k": {"const": "a"}, "u": {"default": 1}}},
+    {"type": "object", "properties": {"k": {"enum": ["b"]}, "v": {"default": 2}}},
+]}  # fmt: skip
+REQUIRED = {"oneOf": [
+    {"type": "object", "properties": {"q": STRING}, "required": ["q"]},
+    {"type": "object", "properties": {"n": {"default": 5}}, "required": ["id"]},
+]}  # fmt: skip
+
 CASES: list[tuple[str, Any, Any, Any, float]] = [
     # what, expected arguments, actual arguments, schema of x, reward
     ("equal", {"x": 75}, {"x": 75}, None, 1),
@@ -73,6 +82,13 @@ CASES: list[tuple[str, Any, Any, Any, float]] = [
     ("missing argument", {"x": 1, "y": 2}, {"x": 1}, None, 0),
     ("null of an optional nullable", {}, {"x": None}, {"anyOf": [STRING, {"type": "null"}]}, 1),
     ("null of a plain optional", {}, {"x": None}, STRING, 0),
+    ("null of an optional that OpenAPI calls nullable", {}, {"x": None}, {**STRING, "nullable": True}, 1),
+    ("a default of the branch that its constant names", {"x": {"k": "b"}}, {"x": {"k": "b", "v": 2}}, BRANCHES, 1),
+    ("a default of another branch", {"x": {"k": "b"}}, {"x": {"k": "b", "u": 1}}, BRANCHES, 0),
+    ("a branch by the name it requires", {"x": {"id": 1}}, {"x": {"id": 1, "n": 5}}, REQUIRED, 1),
+    ("a path in another case", {"x": "/home/My Docs/a.txt"}, {"x": "/home/my docs/a.txt"}, STRING, 0),
+    ("a relative path in another case", {"x": "My Docs/A.txt"}, {"x": "my docs/a.txt"}, STRING, 0),
+    ("a path with spaces, as it is", {"x": "/home/My Docs/a.txt"}, {"x": "/home/My Docs/a.txt "}, STRING, 1),
     ("enum by character", {"x": "card"}, {"x": "Card"}, {"enum": ["card", "credit"]}, 0),
     ("full-width letters", {"x": "card"}, {"x": "ｃａｒｄ"}, {"enum": ["card"]}, 1),
     ("composed accent", {"x": "\u00c9lan"}, {"x": "E\u0301lan"}, STRING, 1),
@@ -111,6 +127,13 @@ CASES: list[tuple[str, Any, Any, Any, float]] = [
         {"x": "2026-05-12T10:00:00"},
         {**STRING, "format": "date-time"},
         0,
+    ),
+    (
+        "an instant in small letters",
+        {"x": "2026-05-12T10:00Z"},
+        {"x": "2026-05-12t10:00:00z"},
+        {**STRING, "format": "date-time"},
+        1,
     ),
     ("a time of day", {"x": "10:00"}, {"x": "10:00:00"}, {**STRING, "format": "time"}, 1),
     (
@@ -319,3 +342,9 @@ def test_a_version_changes_with_the_settings_and_an_unknown_kind_is_named() -> N
     assert get_verifier("exact").name == "exact"
     with pytest.raises(ConfigError, match="functional, exact"):
         get_verifier("fuzzy")
+
+
+def test_a_default_may_stand_behind_a_reference() -> None:
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/D"}}, "$defs": {"D": {**STRING, "default": "q"}}}
+    candidate = expecting(Message(Role.ASSISTANT, tool_calls=calls({})), schema)
+    assert functional().verify(candidate, Action(tool_calls=calls({"x": "q"}))).reward == 1

@@ -69,7 +69,7 @@ def test_equal_actions_are_merged_in_order_with_their_advantages_summed() -> Non
     merged = merge_equal_actions([[5, 6], [7], [5, 6], [5]], torch.tensor([1.0, -0.5, 1.0, -1.5]))
     assert merged.action_ids == ((5, 6), (7,), (5,))
     assert merged.first_U.tolist() == [0, 1, 3]
-    assert merged.multiplicity_U.tolist() == [2.0, 1.0, 1.0]
+    assert merged.equal == ((0, 2), (1,), (3,))
     assert merged.advantages_U.tolist() == [2.0, -0.5, -1.5]
 
 

@@ -16,12 +16,12 @@ from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.trajectories.drops import Drop, DropReason, DropReport
 from pivotrl_core.trajectories.inspection import inspect_files
 from pivotrl_core.trajectories.loading import iterate_trajectories, load_trajectories, trajectory_files
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.trajectories.splits import split_of
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.trajectories.turns import candidate_positions
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Role, Split, ToolCall, Trajectory
-from pivotrl_core.verifiers.parsing import parse_action
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder of real files is absent")
@@ -213,7 +213,8 @@ def test_an_expert_call_that_no_sample_could_match_is_a_drop(file: Path, argumen
 def test_a_rows_own_keys_mean_nothing_to_the_reader(file: Path) -> None:
     talk = [USER, ANSWER, USER, {"role": "assistant", "content": "Bye."}]
     own = {"row_id": 1, "turn_index": 7, "only_last_turn": True, "nemo_row": {}}
-    rows = [chat(*talk, **own), chat(*talk[:2], **own), chat(*talk[2:], row_id=[1])]
+    other = chat(USER, {"role": "assistant", "content": "Hm."}, **own)
+    rows = [chat(*talk, **own), other, chat(*talk[2:], row_id=[1])]
     kept, _ = read(file, *rows)
     assert [len(candidate_positions(one)) for one in kept] == [2, 1, 1]
     assert [one.turn_index for one in iterate_candidates(kept[0], Split.TRAIN)] == [0, 1]
@@ -254,11 +255,38 @@ def test_a_json_list_is_read_and_a_byte_order_mark_is_no_defect(tmp_path: Path) 
     assert (len(loaded.trajectories), loaded.report.drops[0].line) == (1, 2)
 
 
+def test_a_broken_document_is_one_drop_at_its_line_and_column_and_lines_under_its_name_are_rows(
+    tmp_path: Path,
+) -> None:
+    file, report = tmp_path / "rows.json", DropReport()
+    lines = json.dumps([GOOD, GOOD], indent=2).splitlines()
+    file.write_text("\n".join([*lines[:3], lines[3] + " oops", *lines[4:]]))
+    assert list(iterate_trajectories([file], report)) == []
+    [drop] = report.drops
+    assert (report.read, drop.file, drop.line, drop.reason) == (1, file.as_posix(), 4, DropReason.BROKEN_JSON)
+    assert drop.detail.startswith(f"column {len(lines[3]) + 2}: ")
+    file.write_text(json.dumps(GOOD) + "\n{broken\n" + json.dumps(chat(USER, ANSWER)) + "\n")
+    report = DropReport()
+    assert len(list(iterate_trajectories([file], report))) == 2
+    assert [(one.line, one.reason) for one in report.drops] == [(2, DropReason.BROKEN_JSON)]
+
+
+@pytest.mark.parametrize("name", ["A.JSONL", "a.ndjson", "A.Json.GZ", "a.NDJSON.zst", "x.TRAJ"])
+def test_a_name_means_the_same_in_upper_case(tmp_path: Path, name: str) -> None:
+    body = json.dumps(GOOD).encode()
+    (tmp_path / name).write_bytes(packed(name.lower(), body))
+    (tmp_path / "notes.txt").write_text("no rows")
+    assert [file.name for file in trajectory_files(tmp_path)] == [name]
+    assert len(load_trajectories(trajectory_files(tmp_path)).trajectories) == 1
+
+
 PACKED_NAMES = ["rows.jsonl.gz", "rows.json.gz", "rows.jsonl.zst", "rows.json.zst"]
 
 
 def packed(name: str, data: bytes) -> bytes:
-    return gzip.compress(data) if name.endswith(".gz") else pa.compress(data, codec="zstd", asbytes=True)
+    if name.endswith(".zst"):
+        return bytes(pa.compress(data, codec="zstd", asbytes=True))
+    return gzip.compress(data) if name.endswith(".gz") else data
 
 
 @pytest.mark.parametrize("name", PACKED_NAMES)

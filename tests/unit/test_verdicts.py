@@ -14,7 +14,7 @@ from pivotrl_core.stages.context import Places
 from pivotrl_core.stages.verification import configured_verifier
 from pivotrl_core.types import Action, Candidate, Message, Role, Tool, ToolCall
 from pivotrl_core.verifiers.graded import GradedVerifier
-from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.protocol import GradingDecision, printable
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.rewards import RewardRule
 from pivotrl_core.verifiers.settings import CallCredit, FunctionalSettings
@@ -95,7 +95,7 @@ def test_what_cannot_be_read_may_earn_less_than_a_failure() -> None:
 )
 def test_rewards_out_of_order_are_refused(values: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="malformed <= failure < success"):
-        RewardRule(*values)
+        RewardRule(**dict(zip(("success", "failure", "malformed"), values, strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_verdict_names_its_verifier_and_its_time_without_being_another_one_for
 def test_components_can_be_written_whatever_a_policy_wrote() -> None:
     assert printable("\ud800" * 500) == ("\\ud800" * 200)[:200]
     decision = ToolCallGrader().decide(ToolCallGrader().grade(expecting("a"), Action(error="\ud800\x00" * 300)))
-    assert decision == Decision(False, "malformed", 0.0)
+    assert decision == GradingDecision(False, "malformed", 0.0)
 
 
 def test_a_configuration_sets_comparators_and_rewards_and_its_faults_are_named(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import gzip
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -38,6 +41,17 @@ def test_each_line_has_its_verdict_or_says_why_not(tmp_path: Path) -> None:
     assert all(line["error"] for line in found if line["reward"] is None)
     assert found[0].keys() == {"reward", "components", "reason"}
     assert found[3]["reason"] == "call_expected"
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.jsonl.zst"])
+def test_a_packed_file_is_read_errors_name_lines_and_the_older_form_of_a_call_is_one(tmp_path: Path, name: str) -> None:
+    older = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"x": 1}'}}
+    body = "\n".join([json.dumps({**ROW, "response": older}), "", "{broken"]).encode()
+    pack = gzip.compress if name.endswith(".gz") else functools.partial(pa.compress, codec="zstd", asbytes=True)
+    (tmp_path / name).write_bytes(pack(body))
+    first, second = lines_of(CliRunner().invoke(app, ["verify", str(tmp_path / name)]).stdout)
+    assert first["reward"] == 1.0
+    assert second["error"].startswith("line 3: not JSON")
 
 
 def test_compat_names_the_category_or_the_failure(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ class LabelRule(StrEnum):
 READ = {LabelRule.LAST_LINE: last_line_label, LabelRule.NEMO_GYM: nemo_gym_label}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
     """How a judge is asked.
 

@@ -11,7 +11,7 @@ from pivotrl_core.verifiers.nemo_gym.settings import NemoGymSettings
 from pivotrl_core.verifiers.nemo_gym.software import verify_software
 from pivotrl_core.verifiers.nemo_gym.terminal import verify_terminal
 from pivotrl_core.verifiers.nemo_gym.tool_calls import verify_tool_call
-from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.protocol import GradingDecision, printable
 from pivotrl_core.verifiers.responses import Response
 
 UNREADABLE = "row_invalid"
@@ -56,9 +56,9 @@ class NemoGymGrader:
             return {"reward": 0.0, "category": UNREADABLE, "error": printable(str(error))}
         return {"reward": outcome.reward, "category": str(outcome.name), **outcome.details}
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         reward = float(components["reward"])
-        return Decision(reward == 1.0, str(components["category"]), reward)
+        return GradingDecision(reward == 1.0, str(components["category"]), reward)
 
 
 def _row(candidate: Candidate) -> Mapping[str, Json]:

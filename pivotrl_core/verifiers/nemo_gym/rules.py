@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pivotrl_core.types import Json
 from pivotrl_core.verifiers.nemo_gym.settings import ToolCallSettings
-from pivotrl_core.verifiers.protocol import Decision
+from pivotrl_core.verifiers.protocol import GradingDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class ParallelRule:
     text_threshold: float
     settings: ToolCallSettings
 
-    def reward(self, decision: Decision, components: Mapping[str, Json]) -> float:
+    def reward(self, decision: GradingDecision, components: Mapping[str, Json]) -> float:
         """The reward of a decision on components of the tool grader."""
         steps, expected, actual = (components.get(key) for key in ("matching", "calls_expected", "calls"))
         if decision.accepted or steps is None or expected == actual == 1 or components.get("parsed") is False:

@@ -44,6 +44,7 @@ _PIECE = re.compile(
     rf"|(?P<word>{LETTER_MINUS}|\w[\w{MARKS}]*)"
     rf"|(?P<sign>[$&{SYMBOLS}]|(?<=\w){AFTER}|[<>]=?(?=\s*[-+]?\d))|(?<=[\w)])\s*(?P<between>[*^])\s*\{{?(?=[\w(-])"
 )
+_ENDS = " \t\n*_\"')"
 _ARTICLES = frozenset({"a", "an", "the"})
 _COUNTED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _COUNTS = {word: value_of(str(value)) for value, word in enumerate(_COUNTED)}
@@ -83,6 +84,8 @@ def same_answer(expected: str, actual: str, question: str = "") -> bool:
         return False
     if first == second:
         return True
+    if expected.rstrip(_ENDS).endswith("?") != actual.rstrip(_ENDS).endswith("?"):
+        return False  # who asks back does not answer
     asked = frozenset(plain_answer(question[:_MAX_QUESTION])) - _offered(question[:_MAX_QUESTION])
     if _spoken(first, second, asked):
         return True

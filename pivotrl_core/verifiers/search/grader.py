@@ -15,11 +15,11 @@ from pathlib import Path
 
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, Role, ToolCall, content_id
-from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
-from pivotrl_core.verifiers.held import Held
+from pivotrl_core.verifiers.decisions import ACCEPTED, ActionKind, expected_kind, kind_of, refused, refused_kind
+from pivotrl_core.verifiers.derived_cache import DerivedCache
 from pivotrl_core.verifiers.matching import complete_score, matching_steps
 from pivotrl_core.verifiers.offers import offered_names, schema_of
-from pivotrl_core.verifiers.protocol import Decision, printable
+from pivotrl_core.verifiers.protocol import GradingDecision, printable
 from pivotrl_core.verifiers.row_fields import row_field
 from pivotrl_core.verifiers.schema import Schema
 from pivotrl_core.verifiers.search.answers import marked_answer, same_answer
@@ -28,14 +28,14 @@ from pivotrl_core.verifiers.search.queries import Query, query_similarity, read_
 from pivotrl_core.verifiers.search.steps import Operation, Step, read_step
 from pivotrl_core.verifiers.search.urls import same_page
 from pivotrl_core.verifiers.settings import SearchSettings, VerdictReason
-from pivotrl_core.verifiers.similarity import is_blank, text_similarity
+from pivotrl_core.verifiers.similarity import text_similarity
 from pivotrl_core.verifiers.values import Comparison, equal_objects
 
 MAX_CALLS = 16
 """More calls than this in one action are never compared one by one."""
 MAX_ANSWERS, MAX_CHARACTERS = 8, 4_000
 """More answers of one call than this, or several that are longer together, are compared for equality only."""
-_RULES = "3"
+_RULES = "4"
 
 
 class SearchReason(StrEnum):
@@ -92,52 +92,52 @@ class SearchGrader:
         self._indexes = RowIndexes(folder, Path(self.settings.index) if self.settings.index else None)
         asked = {**asdict(self.settings), "index": self._indexes.digest}
         self.version = f"{_RULES}-{content_id(asked)}"
-        self._expected = Held(_read_expert)
+        self._expected = DerivedCache(_read_expert)
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         expert = candidate.expert
-        wanted = "call" if expert.tool_calls else "message"
+        wanted = expected_kind(candidate)
         said = split_thinking(action.content)[1]
-        decision = "call" if action.tool_calls else "none" if is_blank(said) else "message"
+        decision = kind_of(action.tool_calls, said)
         components: dict[str, Json] = {
             "parsed": not action.error, "decision": decision, "expected": wanted, "executed": False, "judged": False,
         }  # fmt: skip
         if action.error:
-            return {**components, "decision": "none", "error": printable(action.error)}
-        if decision == wanted == "message":
+            return {**components, "decision": ActionKind.NONE, "error": printable(action.error)}
+        if decision == wanted == ActionKind.MESSAGE:
             return components | _compare_answers(_accepted_answers(candidate), said, question_of(candidate))
-        if decision == wanted == "call":
+        if decision == wanted == ActionKind.CALL:
             count = {"calls": len(action.tool_calls), "calls_expected": len(expert.tool_calls)}
             one = count["calls"] == count["calls_expected"] == 1
             components |= {**count, **(self._grade_one if one else self._grade_several)(candidate, action)}
         return components
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         expected = components["expected"]
         if not components["parsed"]:
             return refused(VerdictReason.MALFORMED)
         if other := refused_kind(components["decision"], expected):
             return other
-        if expected == "message":
+        if expected == ActionKind.MESSAGE:
             differs = refused(SearchReason.ANSWER_DIFFERS, components["similarity"])
             return ACCEPTED if components["same_answer"] else differs
         return self._decide_calls(components)
 
     def undecided(self, components: Mapping[str, Json]) -> bool:
         """Whether an answer, or a query of which no index told what it finds, is refused for its words alone."""
-        if components["decision"] == components["expected"] == "message":
+        if components["decision"] == components["expected"] == ActionKind.MESSAGE:
             return True
         worded = components.get("operation") in (Operation.ANSWER, Operation.SEARCH) and components["target"]
         return bool(worded) and "error" not in components and "overlap" not in components
 
-    def _decide_calls(self, found: Mapping[str, Json]) -> Decision:
+    def _decide_calls(self, found: Mapping[str, Json]) -> GradingDecision:
         wanted, count = found["calls_expected"], found["calls"]
         threshold = self.settings.query_similarity
         matched = max((size for score, size in found["matching"] if score >= threshold), default=0)
         if matched == wanted == count:
             return ACCEPTED
         if found.get("overlap", 0.0) >= self.settings.result_overlap and found["target"]:
-            return Decision(True, SearchReason.SAME_RESULTS.value, 1.0)
+            return GradingDecision(True, SearchReason.SAME_RESULTS.value, 1.0)
         if wanted != count:
             return refused(VerdictReason.COUNT_DIFFERS, matched / max(wanted, count))
         if not found["name"]:

@@ -1,6 +1,6 @@
 """Queries by the words that a search engine looks at.
 
-Words are in one case, without articles and question words, plurals as singulars; operators (`site:`, `-word`),
+Words are in one case, without articles and question words, plurals as singulars; operators (`site:`, `-word`, `OR`),
 numbers and words with signs (`c++`, `a-`, `>30`) are words that nothing can stand in for.
 """
 
@@ -17,6 +17,8 @@ _PIECE = re.compile(
     rf"|({LETTER_MINUS}|(?:[<>]=?(?=\d))?\w[\w{MARKS}]*(?:[.,^*]\d+)*(?:{AFTER})?|[{SYMBOLS}])"
 )
 _SIGN = re.compile(rf"[<>^*+#{SYMBOLS}]|-$")
+_EITHER = re.compile(r"(?<=\S)\s+(?:OR|\|)\s+(?=\S)")
+"""In capitals, between two words, and not in a query that is all in capitals: what search engines take for a choice."""
 _UNSAID = frozenset({
     "a", "an", "the", "of", "in", "on", "at", "for", "and", "or", "is", "are", "was", "were", "be", "been", "do",
     "does", "did", "has", "have", "had", "what", "which", "who", "whom", "whose", "when", "where", "why", "how", "s",
@@ -38,10 +40,14 @@ class Query:
 
 def read_query(text: str) -> Query:
     """The words of a query."""
-    plain = nfkc(text[:MAX_CHARACTERS]).casefold()
+    said = nfkc(text[:MAX_CHARACTERS])
+    plain = said.casefold()
     words: dict[str, None] = {}
     fixed: set[str] = set()
     operators: list[str] = []
+    if _EITHER.search(said) and said != said.upper():
+        fixed.add("|")
+        operators.append("|")
     for operator, word in _PIECE.findall(plain):
         if operator:
             words[operator] = None

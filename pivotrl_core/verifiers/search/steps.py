@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.types import Json, ToolCall
-from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.naming import plain_name
 from pivotrl_core.verifiers.schema import Schema, absent_names, with_defaults
 from pivotrl_core.verifiers.signs import nfkc

@@ -23,16 +23,15 @@ from pivotrl_core.errors import DataError
 from pivotrl_core.files import code_digest
 from pivotrl_core.trajectories.thinking import split_thinking
 from pivotrl_core.types import Action, Candidate, Json, ToolCall, content_id
-from pivotrl_core.verifiers.decisions import ACCEPTED, refused, refused_kind
+from pivotrl_core.verifiers.decisions import ACCEPTED, ActionKind, expected_kind, kind_of, refused, refused_kind
+from pivotrl_core.verifiers.derived_cache import DerivedCache
 from pivotrl_core.verifiers.effects import is_executable
 from pivotrl_core.verifiers.executions import RowWorkspaces, Scripts
-from pivotrl_core.verifiers.held import Held
 from pivotrl_core.verifiers.matching import matching_steps
 from pivotrl_core.verifiers.offers import offered_names, schema_of
-from pivotrl_core.verifiers.protocol import Decision, printable
-from pivotrl_core.verifiers.sandbox import Limits
+from pivotrl_core.verifiers.protocol import GradingDecision, printable
+from pivotrl_core.verifiers.sandbox import SandboxLimits
 from pivotrl_core.verifiers.settings import SoftwareSettings, VerdictReason
-from pivotrl_core.verifiers.similarity import is_blank
 from pivotrl_core.verifiers.software.comparison import SAME, Compared, Expected, compare
 from pivotrl_core.verifiers.software.edits import EditError, place_of
 from pivotrl_core.verifiers.software.open_file import has_own_shell, open_file, with_path
@@ -83,9 +82,9 @@ class SoftwareGrader:
         self._workspaces = RowWorkspaces(workspaces)
         self._cache = cache
         seconds = self.settings.test_seconds
-        limits = Limits(wall_seconds=seconds, cpu_seconds=max(1, round(seconds)))
+        limits = SandboxLimits(wall_seconds=seconds, cpu_seconds=max(1, round(seconds)))
         self._scripts = Scripts(limits, self.version, cache, vary=True)
-        self._expected = Held(_read_expert)
+        self._expected = DerivedCache(_read_expert)
 
     def grade(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         """What there is to know about a turn.
@@ -93,26 +92,23 @@ class SoftwareGrader:
         Raises:
             SandboxUnavailableError: something would have to be tried and this machine has no sandbox.
         """
-        expert = candidate.expert
-        wanted = "call" if expert.tool_calls else "message"
+        wanted = expected_kind(candidate)
         if action.error:
-            return {"parsed": False, "decision": "none", "expected": wanted, "executed": False,
+            return {"parsed": False, "decision": ActionKind.NONE, "expected": wanted, "executed": False,
                     "error": printable(action.error)}  # fmt: skip
-        decision = "call" if action.tool_calls else "message"
-        if decision == "message" and is_blank(split_thinking(action.content)[1]):
-            decision = "none"
+        decision = kind_of(action.tool_calls, split_thinking(action.content)[1])
         components: dict[str, Json] = {"parsed": True, "decision": decision, "expected": wanted, "executed": False}
-        if decision == wanted == "call":
+        if decision == wanted == ActionKind.CALL:
             components |= self._grade_calls(candidate, action)
         return components
 
-    def decide(self, components: Mapping[str, Json]) -> Decision:
+    def decide(self, components: Mapping[str, Json]) -> GradingDecision:
         expected = components["expected"]
         if not components["parsed"]:
             return refused(VerdictReason.MALFORMED)
         if other := refused_kind(components["decision"], expected):
             return other
-        return ACCEPTED if expected == "message" else self._decide_calls(components)
+        return ACCEPTED if expected == ActionKind.MESSAGE else self._decide_calls(components)
 
     def _grade_calls(self, candidate: Candidate, action: Action) -> dict[str, Json]:
         wanted, count = len(candidate.expert.tool_calls), len(action.tool_calls)
@@ -150,7 +146,7 @@ class SoftwareGrader:
         broken = next((step.error for step in read if step.error), "")
         return components | ({"parsed": complete, "error": printable(broken)} if broken else {})
 
-    def _decide_calls(self, found: Mapping[str, Json]) -> Decision:
+    def _decide_calls(self, found: Mapping[str, Json]) -> GradingDecision:
         wanted, count = found["calls_expected"], found["calls"]
         if self.settings.name_only and wanted == count:
             return ACCEPTED if found["name"] else refused(VerdictReason.NAME_DIFFERS)
@@ -161,7 +157,7 @@ class SoftwareGrader:
         if matched == wanted == count:
             return ACCEPTED
         if found.get("same_effect"):
-            return Decision(True, SoftwareReason.SAME_EFFECT.value, 1.0)
+            return GradingDecision(True, SoftwareReason.SAME_EFFECT.value, 1.0)
         if wanted != count:
             return refused(VerdictReason.COUNT_DIFFERS, matched / max(wanted, count))
         if wanted > 1:

@@ -2,9 +2,9 @@
 
 Python: by its tokens, each logical line with its indentation, quotes of plain strings spelt in one way; or by its
 syntax tree, where texts parse (so redundant parentheses, trailing commas and line breaks make no difference). Strings
-keep every character, docstrings too. Fragments need not be whole programs. Languages with braces: by the tokens of
-their lines (`braces.py`). Others: by lines, without blank ones and without white space at their ends, and at their
-starts too where braces say what belongs together.
+keep every character, docstrings too, and so does a first line `#!`. Fragments need not be whole programs. Languages
+with braces: by the tokens of their lines (`braces.py`). Others: by lines, without blank ones and without white space
+at their ends, and at their starts too where braces say what belongs together.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def read_source(text: str, path: str) -> Source:
     suffix = PurePosixPath(path[-255:].replace("\0", "")).suffix.lower()
     if suffix in _PYTHON and len(text) <= MAX_CHARACTERS:
         form, words = _python_tokens(text)
-        return Source(text, form, words)
+        # The only comment that says what runs the file.
+        interpreter = (text.partition("\n")[0].rstrip(),) if text.startswith("#!") else ()
+        return Source(text, (*form, *interpreter), (*words, *interpreter))
     if suffix in TOKENS and len(text) <= MAX_CHARACTERS:
         return Source(text, tuple(brace_lines(text)))
     return Source(text, tuple(_lines(text, suffix in _BRACES and "`" not in text)))

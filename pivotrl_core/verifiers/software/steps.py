@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.types import Json, ToolCall
-from pivotrl_core.verifiers.arguments import decode_arguments
 from pivotrl_core.verifiers.schema import Schema, absent_names, with_defaults
 from pivotrl_core.verifiers.software import tools
 from pivotrl_core.verifiers.software.paths import Lines, lines_of, plain_path, read_number

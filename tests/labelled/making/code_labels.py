@@ -16,7 +16,7 @@ from pivotrl_core.verifiers import sandbox
 from tests.labelled.making.code_inputs import generated
 from tests.labelled.making.code_problems import Problem
 
-_LIMITS = sandbox.Limits(
+_LIMITS = sandbox.SandboxLimits(
     wall_seconds=600.0, cpu_seconds=200, memory_bytes=512 * 2**20, processes=8, output_bytes=64 * 2**20
 )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pivotrl_core.verifiers import sandbox
-from pivotrl_core.verifiers.sandbox import Limits
+from pivotrl_core.verifiers.sandbox import SandboxLimits
 from pivotrl_core.verifiers.workspace import Node, NodeKind, make_workspace
 from tests.labelled.making.software_tasks import Function, module_text, test_text
 
@@ -106,7 +106,7 @@ def run_all(commands: Sequence[str], tree: Tree) -> list[Ran]:
     """Run commands, each in a copy of its own of a tree; all in one sandbox, for starting one costs most."""
     nodes = nodes_of(tree)
     files = {"run.py": _RUNNER, "tree.tar": make_workspace(nodes).image, "commands.json": json.dumps(list(commands))}
-    limits = Limits(wall_seconds=300, cpu_seconds=60, output_bytes=16_000_000)
+    limits = SandboxLimits(wall_seconds=300, cpu_seconds=60, output_bytes=16_000_000)
     result = sandbox.run(["/usr/bin/python3", "-B", "run.py"], files, limits)
     told = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(told) == len(commands), (commands, result.stop, result.stderr[-500:])
@@ -213,7 +213,9 @@ def outcomes(one: Function, texts: Sequence[str]) -> list[object]:
     told: list[object] = []
     script = files | {"drive.py": _DRIVER}
     result = sandbox.run(
-        ["/usr/bin/python3", "-B", "drive.py"], script, Limits(wall_seconds=120, cpu_seconds=60, output_bytes=8_000_000)
+        ["/usr/bin/python3", "-B", "drive.py"],
+        script,
+        SandboxLimits(wall_seconds=120, cpu_seconds=60, output_bytes=8_000_000),
     )
     for line in result.stdout.splitlines():
         told.append(json.loads(line))

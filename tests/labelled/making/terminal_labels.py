@@ -23,7 +23,7 @@ from tests.labelled.making.terminal_states import State
 from tests.labelled.making.terminal_worlds import world
 
 COPIES = 5
-_LIMITS = sandbox.Limits(wall_seconds=240, cpu_seconds=240, output_bytes=32 * 2**20, memory_bytes=1024 * 2**20)
+_LIMITS = sandbox.SandboxLimits(wall_seconds=240, cpu_seconds=240, output_bytes=32 * 2**20, memory_bytes=1024 * 2**20)
 _BROKEN = re.compile(
     r"syntax error|unexpected EOF|unexpected token|command not found|invalid option|unrecognized option|unknown option|"
     r"[Uu]sage:|unterminated|unknown command|unmatched|parse error|compile error|SyntaxError|unknown predicate|"

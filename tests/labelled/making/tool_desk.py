@@ -20,9 +20,9 @@ from pivotrl_core.environments.helpdesk.arguments import TOOLS_BY_NAME, Argument
 from pivotrl_core.environments.helpdesk.domain import HelpdeskDomain
 from pivotrl_core.environments.helpdesk.environment import HelpdeskEnvironment
 from pivotrl_core.environments.protocol import Task
+from pivotrl_core.trajectories.arguments import decode_arguments
+from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.types import Action, Json, Message, Role, Split, ToolCall
-from pivotrl_core.verifiers.arguments import decode_arguments
-from pivotrl_core.verifiers.parsing import parse_action
 from tests.labelled.making.tool_lines import Labels, labelled_line, same_json
 
 SAMPLES = Path(__file__).parents[1] / "tool" / "desk_samples.jsonl.gz"

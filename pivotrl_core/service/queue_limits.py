@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimits:
     """How much a service takes on.
 
     Attributes:

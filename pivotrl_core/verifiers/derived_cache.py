@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 from pivotrl_core.types import Candidate, Message, Tool
 
 Derived = TypeVar("Derived")
-MAX_HELD = 512
+MAX_CANDIDATES = 512
 """Candidates whose expert's side is held at a time: what one batch of a profile or of training looks at."""
 
 
-class Held(Generic[Derived]):
+class DerivedCache(Generic[Derived]):
     """What `derive` makes of the last few candidates. Safe among threads: entries are made whole."""
 
     def __init__(self, derive: Callable[[Candidate], Derived]) -> None:
@@ -27,7 +27,7 @@ class Held(Generic[Derived]):
         if entry is not None:
             return entry[2]
         derived = self._derive(candidate)
-        if len(self._entries) >= MAX_HELD:
+        if len(self._entries) >= MAX_CANDIDATES:
             self._entries.clear()
         self._entries[key] = (candidate.expert, candidate.tools, derived)
         return derived

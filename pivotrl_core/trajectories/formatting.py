@@ -15,12 +15,19 @@ from pivotrl_core.types import Json, Message, Tool, ToolCall
 
 OPEN_TAG = "<tool_call>"
 CLOSE_TAG = "</tool_call>"
+OTHER_FORMAT = "a call in the other format than data.tool_format names"
+"""What is wrong with such an action; profile and selection count them."""
 COMPACT_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 
 
 class ToolFormat(StrEnum):
     HERMES = "hermes"
     COMPACT = "compact"
+
+
+def can_write(name: str, tool_format: ToolFormat) -> bool:
+    """Whether a format can carry a call of a tool of this name."""
+    return tool_format is ToolFormat.HERMES or COMPACT_NAME.fullmatch(name) is not None
 
 
 def format_call(call: ToolCall, tool_format: ToolFormat | str) -> str:
@@ -32,7 +39,7 @@ def format_call(call: ToolCall, tool_format: ToolFormat | str) -> str:
     if ToolFormat(tool_format) is ToolFormat.HERMES:
         name = json.dumps(call.name, ensure_ascii=False)
         return f'{OPEN_TAG}\n{{"name": {name}, "arguments": {call.arguments}}}\n{CLOSE_TAG}'
-    if not COMPACT_NAME.fullmatch(call.name):
+    if not can_write(call.name, ToolFormat.COMPACT):
         raise ValueError(f"the compact format cannot carry a tool named {call.name!r}; use hermes")
     return f"@{call.name} {call.arguments}"
 

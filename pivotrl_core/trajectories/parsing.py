@@ -10,13 +10,12 @@ import json
 import re
 from collections.abc import Sequence
 
+from pivotrl_core.trajectories.arguments import decode_arguments, scan_members, scan_value
+from pivotrl_core.trajectories.formatting import CLOSE_TAG, COMPACT_NAME, OPEN_TAG, OTHER_FORMAT, ToolFormat
 from pivotrl_core.trajectories.thinking import OPEN, split_thinking
 from pivotrl_core.types import Action, Tool, ToolCall
-from pivotrl_core.verifiers.arguments import decode_arguments, scan_members, scan_value
-from pivotrl_core.verifiers.formatting import CLOSE_TAG, COMPACT_NAME, OPEN_TAG, ToolFormat
-from pivotrl_core.verifiers.settings import OTHER_FORMAT
 
-_LATE_CALL = re.compile(r"^[ \t]*@" + COMPACT_NAME.pattern + r"[ \t]*\{", re.MULTILINE)
+_LATE_CALL = re.compile(rf"^[ \t]*@({COMPACT_NAME.pattern})[ \t]*\{{", re.MULTILINE)
 
 
 class _MalformedCallError(ValueError):
@@ -37,7 +36,7 @@ def parse_action(text: str, tool_format: ToolFormat | str, tools: Sequence[Tool]
     if not rest and text.lstrip().startswith(OPEN) and "</think>" not in text:
         return Action(text=text, thinking=thinking, error="the thinking never ends")
     try:
-        content, calls = _parse_compact(rest) if compact else _parse_hermes(rest)
+        content, calls = _parse_compact(rest, tools) if compact else _parse_hermes(rest, tools)
         _check_names(calls, tools)
     except _MalformedCallError as error:
         return Action(text=text, thinking=thinking, error=str(error))
@@ -53,11 +52,28 @@ def _check_names(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> None:
             raise _MalformedCallError(f"arguments of {call.name[:80]}: {error}")
 
 
-def _parse_compact(text: str) -> tuple[str, tuple[ToolCall, ...]]:
+def _has_late_call(text: str, tools: Sequence[Tool]) -> bool:
+    """Whether a line calls one of the tools, or another one with a JSON object.
+
+    Style sheets (`@font-face {`) and bibliographies (`@article{`) have lines that only look so.
+    """
+    names = {tool.name for tool in tools}
+    return any(match[1] in names or _is_object(text, match.end() - 1) for match in _LATE_CALL.finditer(text))
+
+
+def _is_object(text: str, start: int) -> bool:
+    try:
+        scan_value(text, start)
+    except ValueError:
+        return False
+    return True
+
+
+def _parse_compact(text: str, tools: Sequence[Tool]) -> tuple[str, tuple[ToolCall, ...]]:
     """A turn that begins with '@' is one call a line, and anything else is a message."""
     rest = text.strip()
     if not rest.startswith("@"):
-        if _LATE_CALL.search(rest):
+        if _has_late_call(rest, tools):
             raise _MalformedCallError("a call after text; a turn is either calls or words")
         if OPEN_TAG in rest:
             raise _MalformedCallError(OTHER_FORMAT)
@@ -86,7 +102,7 @@ def _object_end(text: str, start: int, name: str) -> int:
         raise _MalformedCallError(f"arguments of {name[:80]}: {str(error)[:120]}") from None
 
 
-def _parse_hermes(text: str) -> tuple[str, tuple[ToolCall, ...]]:
+def _parse_hermes(text: str, tools: Sequence[Tool]) -> tuple[str, tuple[ToolCall, ...]]:
     """Blocks of `<tool_call>`; text around them is the message that goes with the calls."""
     words: list[str] = []
     calls: list[ToolCall] = []
@@ -105,7 +121,7 @@ def _parse_hermes(text: str) -> tuple[str, tuple[ToolCall, ...]]:
         raise _MalformedCallError(f"{OPEN_TAG} is missing")
     if not calls and _is_bare_call(text):
         raise _MalformedCallError(f"a call outside of {OPEN_TAG}")
-    if not calls and _LATE_CALL.search(text):
+    if not calls and _has_late_call(text, tools):
         raise _MalformedCallError(OTHER_FORMAT)
     return "\n".join(part.strip() for part in words if part.strip()), tuple(calls)
 

@@ -1,0 +1,73 @@
+"""What of a checkout never goes into a record: files that hold keys or data, told by their names and by what they say.
+
+A record is shared with its git repository and shown in MLflow. Not a scanner for every secret: what looks like none of
+the forms below is not noticed.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+LARGEST = 10 << 20  # bytes; a bigger untracked file is data, not code
+_CODE = (".py", ".pyi", ".ipynb")  # taken whatever its name
+_KEY_NAMES = re.compile(
+    r"""(^|/)(secrets?|credentials|\.ssh|\.aws|\.azure|\.gnupg|\.kube|\.docker)/
+    | (^|/)[._](netrc|npmrc|yarnrc|pypirc|pgpass|my\.cnf|boto|s3cfg|dockercfg|htpasswd|git-credentials|vault-token)
+    | (^|/)(kubeconfig|rclone\.conf|id_(rsa|dsa|ecdsa|ed25519))[^/]*$
+    | (^|/)\.dvc/config\.local$
+    | (^|/)[^/]*\.env(\.[^/]*)?$ | (^|/)\.env[^/]*$
+    | service[-_.]?account[^/]*$
+    | (credential|secret|passwd|password|api[-_]?key|access[-_]?key|aws[-_]keys?|(?<![a-z])tokens?(?![a-z]))[^/]*$
+    | \.(pem|key|p8|p12|pfx|ppk|jks|keystore|kdbx|gpg|tfvars|tfstate)$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_DATA_NAMES = re.compile(r"\.(json|jsonl|ndjson|traj|parquet|csv)(\.gz|\.zst)?$", re.IGNORECASE)
+"""A pull records data by hash; trajectories may be private."""
+_KEYS = re.compile(
+    rb"""-----BEGIN\ [A-Z ]*PRIVATE\ KEY
+    | \b(AKIA|ASIA)[A-Z0-9]{16}\b
+    | \b(gh[pousr]_|github_pat_|glpat-|hf_|npm_|dckr_pat_|xox[abeprs]-)[A-Za-z0-9_-]{20,}
+    | \bsk-[A-Za-z0-9_-]{20,}
+    | \bAIza[A-Za-z0-9_-]{35}
+    | \beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.
+    | ://[^/\s:@"'<>{}$]*:[^/\s@"'<>{}$]{3,}@[A-Za-z0-9\[]
+    | hooks\.slack\.com/services/[A-Za-z0-9]""",
+    re.VERBOSE,
+)
+_NAMED = rb"""(secret|passwd|password|access_?key|api_?key|auth_?token|access_?token|account_?key|sas_?token|
+    private_?key|connection_?string)(_?(id|key))?["']?\]?\s*[=:]\s*"""
+_SETTING = re.compile(_NAMED + rb"""["']?(?![$<{*%])[^\s"',;(){}]{8,}""", re.IGNORECASE | re.VERBOSE)
+_LITERAL = re.compile(_NAMED + rb"""["'](?=[^"']*[0-9])(?=[^"']*[A-Za-z])[A-Za-z0-9/+_=-]{16,}["']""",
+                      re.IGNORECASE | re.VERBOSE)  # fmt: skip
+
+
+def reason_to_omit(root: Path, name: str) -> str:
+    """Why an untracked file does not go into a record; empty where it does.
+
+    Args:
+        root: Of the checkout.
+        name: Path of the file below it.
+    """
+    path = root / name
+    if path.is_symlink():
+        return ""  # git keeps where it points to, not what lies there
+    is_code = path.suffix in _CODE
+    if path.stat().st_size > LARGEST:
+        return f"above {LARGEST >> 20} MiB"
+    if not is_code and _KEY_NAMES.search(name):
+        return "named as files are that hold keys"
+    if not is_code and _DATA_NAMES.search(name):
+        return "named as data is"
+    return "a key is in it" if holds_key(name, path.read_bytes()) else ""
+
+
+def holds_key(name: str, new: bytes, old: bytes = b"") -> bool:
+    """Whether lines of `new` that `old` does not have look like a key, a password or an address with one.
+
+    In code a name beside a value means little, so only literals as long as keys are count there.
+    """
+    known = set(old.splitlines())
+    lines = b"\n".join(line for line in new.splitlines() if line not in known)
+    named = _LITERAL if PurePosixPath(name).suffix in _CODE else _SETTING
+    return bool(_KEYS.search(lines) or named.search(lines))
