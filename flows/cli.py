@@ -210,7 +210,7 @@ def serve(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="TCP port on the loopback interface")] = 5000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port on the loopback interface")] = 5000,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="first record runs again that MLflow has lost")] = False,
 ) -> None:
     """Open MLflow on the finished runs. Example: pivotrl ui --port 5001."""

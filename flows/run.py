@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from flows.request import Request
 from flows.session import Session, open_session
 from flows.terminal import say
 from pivotrl_core.errors import PivotRLError
-from tasks.graph import Outcome
+from tasks.graph import Outcome, query_graph
+from tasks.leftovers import remove_outputs
 from tasks.notify import tell_failure
 from tasks.provenance import collect_provenance
 from tasks.run_ids import check_run_id, made_run_id, new_run_id
@@ -106,7 +108,8 @@ def _work(session: Session, plan: Plan, pull: Pull, tracked: bool) -> Summary:
         try:
             outcomes = run_chain(session, recording, plan, pull)
         except ChainFailedError as failure:
-            failure.add(_compare_the_others(session, recording, failure))
+            if plan.keep_going and session.root != session.checkout:  # else the others have not been run
+                failure.add(_compare_the_others(session, recording, failure))
             raise
         return conclude(session, recording, outcomes)
     except BaseException as error:
@@ -116,9 +119,14 @@ def _work(session: Session, plan: Plan, pull: Pull, tracked: bool) -> Summary:
 
 def _compare_the_others(session: Session, recording: Recording, failure: ChainFailedError) -> str:
     """Compare and record the arms that a failure left whole. Returns what that says, empty where there are none."""
-    rest = without_failed(session, failure.failed) if session.root != session.checkout else None
+    outs = {status.name: status.outs for status in query_graph(session.root)}
+    rest = without_failed(session, failure.failed)
     if rest is None:
         return ""
+    gone = outs.keys() - {status.name for status in query_graph(rest.root)}
+    remove_outputs(rest.root, [out for name in gone for out in outs[name]])  # also what is there by half
+    failed = ", ".join(name for name in session.config.arms if name not in rest.config.arms)
+    rest = replace(rest, notice="; ".join(filter(None, [rest.notice, f"failed, and not compared: {failed}"])))
     say(f"compared without what failed: {', '.join(rest.config.arms)}")
     recording.keep_only(rest.config)
     try:

@@ -7,7 +7,7 @@ that no stage made are never touched.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,12 @@ def remove_leftovers(root: Path, graph: Mapping[str, Any]) -> list[str]:
     gone = sorted(
         {path for name, stage in lock.items() if "@" in name and name not in live for path in stage.outs} - kept
     )
-    return [path for path in gone if _remove(root, path)]
+    return remove_outputs(root, gone)
+
+
+def remove_outputs(root: Path, paths: Iterable[str]) -> list[str]:
+    """Remove outputs, and folders that are empty after it. Returns those that were there."""
+    return [path for path in paths if _remove(root, path)]
 
 
 def _remove(root: Path, path: str) -> bool:

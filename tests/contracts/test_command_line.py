@@ -95,6 +95,12 @@ def test_a_prefect_server_that_is_not_there_is_one_message(tmp_path: Path) -> No
     assert line.startswith("FAIL  Prefect: no Prefect server answers at http://127.0.0.1:9/api")
 
 
+def test_a_port_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:
+    answer = _pivotrl("ui", "--port", "70000", cwd=tmp_path)
+    assert answer.returncode == 2
+    assert "--port" in answer.stderr
+
+
 def test_numbers_that_are_none_are_wrong_usage(tmp_path: Path) -> None:
     for option, text in (("--lambdas", "0.4,high"), ("--seeds", "0,one")):
         answer = _pivotrl("sweep", option, text, cwd=tmp_path)

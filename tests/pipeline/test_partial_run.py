@@ -1,0 +1,49 @@
+"""A sweep or night in which an arm fails half-way: nothing of it is in the record of the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.chain import ChainFailedError, Plan
+from flows.request import Request
+from tasks.repository import RUN_REFS, Repository
+
+from .conftest import git
+from .test_run_flow import _flow, _pull
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+
+
+def _breaking(root: Path, arm: str) -> Path:
+    """The small pipeline with a comparison over a whole folder, as ours is; one arm writes to it and fails."""
+    dvc = (root / "dvc.yaml").read_text().replace("reports/train/sft-0, reports/train/pivotrl-0", "reports/train")
+    (root / "dvc.yaml").write_text(dvc)
+    program = (root / "program.py").read_text()
+    fails = f'    if key == "{arm}-0":\n        sys.exit("the weights are no numbers")\n    begun ='
+    (root / "program.py").write_text(program.replace("    begun =", fails))
+    git(root, "commit", "-qam", "an arm that fails")
+    return root
+
+
+def test_what_a_failed_arm_had_written_is_no_part_of_the_comparison_of_the_others(checkout: Path) -> None:
+    _breaking(checkout, "pivotrl")
+    plan = Plan(keep_going=True)
+    with pytest.raises(ChainFailedError, match="the weights are no numbers"):
+        _flow("sweep", pull=_pull(a="one"), plan=plan, private=True)(checkout, "run-1", Request())
+    commit = Repository(checkout).resolve(f"{RUN_REFS}run-1")
+    assert commit is not None
+    stages = json.loads(git(checkout, "show", f"{commit}:run.json"))["stages"]
+    assert (stages["train@sft-0"], stages["train@pivotrl-0"], stages["compare"]) == ("ran", "failed", "ran")
+    recorded = git(checkout, "ls-tree", "-r", "--name-only", commit, "reports").split()
+    assert "reports/compare/table.md" in recorded
+    assert [path for path in recorded if "pivotrl-0" in path] == []
+
+
+def test_a_run_that_does_not_keep_going_runs_no_other_arm_after_a_failure(checkout: Path) -> None:
+    _breaking(checkout, "sft")
+    with pytest.raises(ChainFailedError, match="the weights are no numbers"):
+        _flow("run", pull=_pull(a="one"), private=True)(checkout, "run-1", Request())
+    assert not (checkout / ".state/runs/run-1/logs/train@pivotrl-0.log").exists()
