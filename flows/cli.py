@@ -17,6 +17,7 @@ import typer
 from flows.bench import bench
 from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import EXIT_SOFTWARE, PivotRLError
+from pivotrl_core.processes import leave
 
 Number = TypeVar("Number", int, float)
 
@@ -258,13 +259,13 @@ def main(arguments: list[str] | None = None) -> Any:
         app(arguments, standalone_mode=True)
     except PivotRLError as error:
         print(f"error: {without_credentials(str(error))}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        leave(error.exit_code)
     except OSError as error:  # a full disk, a folder that may not be written: what it says is enough
         print(f"error: {without_credentials(str(error))}", file=sys.stderr)
-        sys.exit(EXIT_SOFTWARE)
+        leave(EXIT_SOFTWARE)
     except Exception:  # noqa: BLE001 - Python's own exit code, 1, would say that a reproduction differs
         print(without_credentials(traceback.format_exc()), file=sys.stderr)
-        sys.exit(EXIT_SOFTWARE)
+        leave(EXIT_SOFTWARE)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from pivotrl_core import guardian
 
+RANK = "TORCHELASTIC_RUN_ID"  # set in the processes that torchrun starts
 TAIL_LINES = 30
 TAIL_BYTES = 65536
 
@@ -59,3 +62,16 @@ def last_lines(log: Path, count: int = TAIL_LINES) -> list[str]:
         file.seek(max(0, log.stat().st_size - TAIL_BYTES))
         text = file.read().decode("utf-8", "replace")
     return list(deque((line.rstrip() for line in text.splitlines() if line.strip()), maxlen=count))
+
+
+def leave(code: int) -> NoReturn:
+    """End this process with an exit code, after a failure.
+
+    One that torchrun started ends at once: threads of a process group that others still wait for may abort an
+    interpreter that takes itself apart, and the abort's code would hide what failed.
+    """
+    if RANK not in os.environ:
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -7,6 +7,7 @@ import time
 
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.errors import ConfigError
+from pivotrl_core.processes import leave
 from pivotrl_core.training.ranks import joined_ranks
 
 MINUTES = {"raise": 2.0, "hang": 0.2}
@@ -26,4 +27,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1])
     except ConfigError as error:
-        sys.exit(error.exit_code)
+        leave(error.exit_code)

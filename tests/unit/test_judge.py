@@ -395,7 +395,7 @@ def test_a_configuration_makes_the_judge_and_its_thresholds_then_say_what_is_ask
     assert grading_id(config(None), places) == grading_id(config(None, text_threshold=0.5), places)
     assert grading_id(config({}), places) != grading_id(config({}, text_threshold=0.5), places)
     assert grading_id(config({}), places) == grading_id(config({}, reward={"failure": 0.1}), places)
-    with pytest.raises(ConfigError, match=r"verifier\.judge\.server\.endpoints.*password"):
+    with pytest.raises(ConfigError, match=r"verifier\.judge\.endpoints.*password"):
         config({"endpoints": ["http://me:secret@127.0.0.1/v1"]})
 
 
