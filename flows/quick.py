@@ -10,14 +10,14 @@ WARNING = "quick run: the sizes are far too small to conclude anything from the 
 # Keys that exist only where the parameters have such an arm are skipped elsewhere (see flows/request.py).
 SETTINGS: Mapping[str, Any] = {
     "source.trajectories": 16,
-    "source.warmup_trajectories": 40,
+    "source.warmup_trajectories": 32,
     "profile.samples": 4,
     "profile.block_trajectories": 4,
-    "evaluate.episodes": 6,
+    "evaluate.episodes": 4,
     "evaluate.max_turns": 6,
     "evaluate.turns": 12,
     "evaluate.items": 3,
-    "evaluate.drift_texts": 4,
+    "evaluate.drift_texts": 2,
 }
 TRAIN: Mapping[str, Any] = {
     "epochs": 1,
