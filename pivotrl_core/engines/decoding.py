@@ -1,4 +1,4 @@
-"""Continuations continuations: what is computed at each step, and which rows it serves.
+"""Writing continuations: what is computed at each step, and which rows it serves.
 
 A *line* of the batch is what has been written so far behind one state, and serves all rows that have written the same:
 samples of one state begin as one line, and part where they differ. A row's random numbers are its own, so that rows

@@ -1,6 +1,6 @@
 """Keys and values of conversations of unequal lengths, a row each, and the two ways to attend to them.
 
-A row's tokens stand from its left edge without gaps, so that the store is as wide as the longest row. DecodeStep one
+A row's tokens stand from its left edge without gaps, so that the store is as wide as the longest row. Writing one
 token a row reads the store in place; reading new texts copies what the few rows concerned have.
 """
 

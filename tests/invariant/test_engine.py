@@ -16,10 +16,7 @@ from pivotrl_core.engines.batching import batches_by_length
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig
 from pivotrl_core.engines.session import EpisodeSession
 from pivotrl_core.engines.stems import plan_stems
-from pivotrl_core.engines.transformers_engine import (
-    TransformersEngine,
-    inverse_transform,
-)
+from pivotrl_core.engines.transformers_engine import TransformersEngine, inverse_transform
 from pivotrl_core.errors import ConfigError
 from tests.tiny_models import tiny_model
 

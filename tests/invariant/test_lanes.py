@@ -27,6 +27,10 @@ pytestmark = pytest.mark.usefixtures("deterministic")
 
 SEVEN = [tuple(range(5, 5 + length)) for length in (3, 9, 4)] + [(7, 30 + k, 31) for k in range(4)]
 LANES = [Lanes(2, 1), Lanes(2, 2)]
+SETTINGS = GRPOTrain.model_validate({
+    "method": "grpo", "steps": 3, "prompts_per_step": 8, "group_size": 6, "max_tokens": 5,
+    "kl": KLConfig(weight=0.05),
+})  # fmt: skip
 
 
 def sampled(lanes: Lanes, seeds: int = 6) -> tuple[list[list[Sample]], TransformersEngine]:
@@ -54,15 +58,11 @@ def test_halves_sample_what_the_whole_batch_does() -> None:
 def test_training_leaves_the_same_files(
     parameters: LoRA | FullParameters, dtype: str, tiny_llama: Path, tmp_path: Path
 ) -> None:
-    settings = GRPOTrain.model_validate({
-        "method": "grpo", "steps": 3, "prompts_per_step": 8, "group_size": 6, "max_tokens": 5,
-        "kl": KLConfig(weight=0.05),
-    })  # fmt: skip
     left = []
     for threads in (1, 2):
         compute = ComputeConfig(threads=threads, lanes=2, dtype=dtype)
         run = Run(tiny_llama, tmp_path / f"{threads}", tmp_path / f"scratch-{threads}", parameters, compute)
-        policy_gradient = run.policy_gradient(settings)
+        policy_gradient = run.policy_gradient(SETTINGS)
         run = replace(run, out=tmp_path / f"sft-{threads}", scratch=tmp_path / f"sft-scratch-{threads}")
         left.append((policy_gradient, run.supervised()))
     assert left[0] == left[1]
@@ -72,15 +72,11 @@ def test_training_leaves_the_same_files(
 def test_adapters_of_experts_train_and_sample_with_two_threads(dtype: str, tmp_path: Path) -> None:
     tiny_model("qwen3_moe").save_pretrained(tmp_path / "moe")
     tiny_tokenizer().save_pretrained(tmp_path / "moe")
-    settings = GRPOTrain.model_validate({
-        "method": "grpo", "steps": 2, "prompts_per_step": 6, "group_size": 4, "max_tokens": 5,
-        "kl": KLConfig(weight=0.05),
-    })  # fmt: skip
     left = []
     for threads in (1, 2):
         compute = ComputeConfig(threads=threads, lanes=2, dtype=dtype)
         run = Run(tmp_path / "moe", tmp_path / f"{threads}", tmp_path / f"scratch-{threads}", LOW_RANK, compute)
-        left.append(run.policy_gradient(settings))
+        left.append(run.policy_gradient(SETTINGS))
     assert left[0] == left[1]
     ids = torch.arange(5, 30)[None]
     trained, base = (
