@@ -152,7 +152,8 @@ def trajectory_settings(path: Path) -> dict[str, Any]:
 
 def _drop_episode_arms(values: dict[str, Any]) -> list[str]:
     """Leave out arms that play episodes, and those that start from them, where the trajectories have no environment."""
-    if section(values, "source").get("kind", "embedded") == "embedded":
+    source = section(values, "source")
+    if source.get("kind", "embedded") == "embedded" or source.get("environment"):
         return []
     arms = section(values, "arms")
     trains = {name: section(section(arms, name), "train") for name in arms}
@@ -161,7 +162,7 @@ def _drop_episode_arms(values: dict[str, Any]) -> list[str]:
     for name in dropped:
         del arms[name]
     what = ", ".join(dropped)
-    return [f"arms left out, because these trajectories have no environment to play in: {what}"] if dropped else []
+    return [f"arms left out, because source.environment names none to play in: {what}"] if dropped else []
 
 
 def _curtail(values: dict[str, Any]) -> None:

@@ -106,13 +106,13 @@ def build_source(config: Config, base: Path) -> Source:
 def _generate(source: EmbeddedSource) -> Mapping[str, Iterable[Any]]:
     from pivotrl_core.environments.protocol import Pool
     from pivotrl_core.environments.recording import iter_trajectories, to_openai_row
-    from pivotrl_core.environments.registry import get_domain
+    from pivotrl_core.environments.registry import get_expert_domain
 
     counts = {"train": (source.trajectories, Pool.MAIN), "warmup": (source.warmup_trajectories, Pool.WARMUP)}
     return {
         f"{folder}/{source.domain}.jsonl": [
             to_openai_row(one)
-            for one in iter_trajectories(get_domain(source.domain), Split.TRAIN, count, source.seed, pool)
+            for one in iter_trajectories(get_expert_domain(source.domain), Split.TRAIN, count, source.seed, pool)
         ]
         for folder, (count, pool) in counts.items()
         if count

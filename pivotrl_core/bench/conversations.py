@@ -9,7 +9,7 @@ from pathlib import Path
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import Request
 from pivotrl_core.environments.recording import iter_trajectories
-from pivotrl_core.environments.registry import get_domain
+from pivotrl_core.environments.registry import get_expert_domain
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.seeding import derive_seed
@@ -21,7 +21,7 @@ DOMAIN = "helpdesk"
 
 def desk_candidates(count: int) -> list[Candidate]:
     """The first `count` turns of the embedded domain's expert trajectories."""
-    domain = get_domain(DOMAIN)
+    domain = get_expert_domain(DOMAIN)
     found = (
         candidate
         for trajectory in iter_trajectories(domain, Split.TRAIN, count, seed=0)
@@ -44,7 +44,7 @@ def long_trajectories(renderer: ChatRenderer, count: int, tokens: int, source: P
         if not loaded:
             raise DataError(f"{source}: no trajectories here; see what `pivotrl inspect` says of it")
         return list(loaded[:count])
-    domain = get_domain(DOMAIN)
+    domain = get_expert_domain(DOMAIN)
     supply = iter(list(iter_trajectories(domain, Split.TRAIN, 16 * count * max(1, tokens // 1000), seed=0)))
     return [_joined(renderer, supply, tokens) for _ in range(count)]
 

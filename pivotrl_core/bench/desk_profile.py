@@ -21,7 +21,7 @@ from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import prepare_torch
 from pivotrl_core.engines.protocol import More, Request, Sample, SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
-from pivotrl_core.environments.registry import get_domain
+from pivotrl_core.environments.registry import get_expert_domain
 from pivotrl_core.pivots.curtailment import Curtailment
 from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
 from pivotrl_core.pivots.profiling import Profiler, Rollout, distinct_successes
@@ -124,7 +124,7 @@ class DeskProfile:
         self.now = time.process_time if compute.device == "cpu" else time.perf_counter
         self.tokenizer = policy.tokenizer
         self.engine = TransformersEngine(policy.model, [ChatRenderer(policy.tokenizer, plan.tool_format).eos_id])
-        self.verifier: Verifier = get_verifier("functional", GraderSettings(rules=get_domain(DOMAIN)))
+        self.verifier: Verifier = get_verifier("functional", GraderSettings(rules=get_expert_domain(DOMAIN)))
         if plan.by_chance:
             self.verifier = ChanceVerifier()
 

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from pivotrl_core.bench.measuring import Say
 from pivotrl_core.environments.protocol import ExpertDomain
-from pivotrl_core.environments.registry import get_domain
+from pivotrl_core.environments.registry import get_expert_domain
 from pivotrl_core.errors import DataError
 from pivotrl_core.types import Json, content_id
 from pivotrl_core.verifiers.exact import ExactGrader
@@ -187,7 +187,7 @@ _EXACT = GradedVerifier(ExactGrader())
 
 @cache
 def _rules(environment: str) -> ExpertDomain:
-    return get_domain(environment)
+    return get_expert_domain(environment)
 
 
 def rules_of(domain: str) -> tuple[Rule, ...]:

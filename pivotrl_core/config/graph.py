@@ -12,6 +12,7 @@ from typing import Any
 
 from pivotrl_core.config.arms import Arm, GRPOTrain
 from pivotrl_core.config.base import BASE_POLICY
+from pivotrl_core.config.inputs import EmbeddedSource, TrajectorySource
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_text
@@ -35,10 +36,11 @@ def pool_key(arm: str, start: str, seed: int) -> str:
 
 
 def derive_graph(config: Config) -> dict[str, Any]:
-    """Plain values of graph.yaml: `profiles`, `selects`, `trains`, `evaluates` by stage key, and `compares`.
+    """Plain values of graph.yaml: `profiles`, `selects`, `trains`, `evaluates` by stage key, `compares`, `rules`.
 
     `compares` names the folders that `compare` reads beside the evaluations. DVC has no dependency that is there or
     not, so where no arm trains (base alone), and nothing makes these folders, the evaluations are named once more.
+    `rules` is the parameter that says which environment's rules the verifier knows.
     """
     profiles: dict[str, Any] = {}
     selects: dict[str, Any] = {}
@@ -60,6 +62,7 @@ def derive_graph(config: Config) -> dict[str, Any]:
     compares = folders if trains else dict.fromkeys(folders, "reports/evaluate")
     return {
         "profiles": profiles, "selects": selects, "trains": trains, "evaluates": evaluates, "compares": compares,
+        "rules": _rules(config.source),
     }  # fmt: skip
 
 
@@ -73,6 +76,12 @@ def _reads(name: str, arm: Arm, pool: str) -> dict[str, str]:
     if isinstance(arm.train, GRPOTrain) and arm.train.reprofile is not None:
         return {"turns": "data/candidates", "sampling": "profile"}
     return {"turns": f"data/pools/{pool}", "sampling": f"arms.{name}.train"}
+
+
+def _rules(source: TrajectorySource) -> str:
+    """The key that names the environment, where one does: profiles depend on nothing else of a source."""
+    key = "domain" if isinstance(source, EmbeddedSource) else "environment"
+    return f"source.{key}" if key in source.model_fields_set else "source.kind"
 
 
 def graph_text(config: Config) -> str:

@@ -33,17 +33,34 @@ class HubModel(Section):
 ModelSource = Annotated[BundledModel | FolderModel | HubModel, Field(discriminator="kind")]
 
 
+EnvironmentName = Literal["helpdesk"]
+"""Names of environments/registry.py."""
+
+
 class EmbeddedSource(Section):
     """Trajectories of the embedded domain, recorded by its scripted expert in its real environment."""
 
     kind: Literal["embedded"] = "embedded"
-    domain: Literal["helpdesk"] = "helpdesk"
+    domain: EnvironmentName = "helpdesk"
     trajectories: PositiveInt = 96
     warmup_trajectories: Count = 140
     seed: int = 0
 
+    @property
+    def environment(self) -> EnvironmentName:
+        """The environment that policies are evaluated in."""
+        return self.domain
 
-class FolderSource(Section):
+
+class RecordedSource(Section):
+    """Trajectories of one's own."""
+
+    environment: EnvironmentName | None = Field(
+        None, description="where policies are evaluated, by its registered name; without one, held-out turns are scored"
+    )
+
+
+class FolderSource(RecordedSource):
     """A folder, one file, or a pattern (`runs/*.jsonl`) of trajectories; an optional second one for the warm-up."""
 
     kind: Literal["folder"]
@@ -51,7 +68,7 @@ class FolderSource(Section):
     warmup_path: str | None = None
 
 
-class S3Source(Section):
+class S3Source(RecordedSource):
     """An S3 prefix. Endpoint and credentials come from the environment (AWS_*), never from here."""
 
     kind: Literal["s3"]
@@ -60,7 +77,7 @@ class S3Source(Section):
     warmup_prefix: str | None = None
 
 
-class HubSource(Section):
+class HubSource(RecordedSource):
     """A data set on the Hugging Face hub, pinned to a revision."""
 
     kind: Literal["hub"]

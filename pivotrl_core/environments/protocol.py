@@ -91,12 +91,19 @@ class Environment(Protocol):
 
 
 class Domain(Protocol):
-    """A family of environments with tasks by split."""
+    """A family of environments with tasks by split: all that policies need to be evaluated in it.
+
+    One that also has `same_call` and `same_message` (`verifiers/tool_call.py`) decides with the verifier which actions
+    do the same.
+    """
 
     name: str
 
     def tasks(self, split: Split, count: int, seed: int, pool: Pool = Pool.MAIN) -> Sequence[Task]:
-        """The first `count` distinct tasks of a split and pool under a seed; a larger count only appends."""
+        """The first `count` distinct tasks of a split and pool under a seed; a larger count only appends.
+
+        All that there are, where a domain has fewer.
+        """
         ...
 
     def environment(self) -> Environment:

@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import ChatEngine, Engine, Request, SamplingConfig
 from pivotrl_core.environments.episodes import Episode, EpisodePlayer
 from pivotrl_core.environments.protocol import Task
 from pivotrl_core.environments.registry import get_domain
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation.benchmarks.registry import get_benchmark
 from pivotrl_core.evaluation.drift import (
     action_order,
@@ -63,16 +63,18 @@ ITEM_SCHEMA = pa.schema([
 
 def measure_domain(context: StageContext, subject: Subject, out: Path) -> Found:
     """Whole episodes where there is an environment; functional accuracy on held-out turns where there is none."""
-    source = context.config.source
-    if isinstance(source, EmbeddedSource):
-        return _play(subject, source, out)
+    environment = context.config.source.environment
+    if environment:
+        return _play(context, subject, environment, out)
     return _score_turns(context, subject, out)
 
 
-def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
+def _play(context: StageContext, subject: Subject, name: str, out: Path) -> Found:
     settings = subject.config.evaluate
-    domain = get_domain(source.domain)
+    domain = get_domain(name)
     tasks = domain.tasks(Split(settings.split), settings.episodes, TASK_SEED)
+    if not tasks:
+        raise ConfigError(f"evaluate.split: the environment {name!r} has no tasks in the split '{settings.split}'")
     player = EpisodePlayer(subject.engine, subject.renderer, domain, settings.max_tokens, settings.max_turns)
     batches = even_batches(len(tasks), TASKS_AT_ONCE, subject.lanes.parts)
     portions = [
@@ -84,14 +86,24 @@ def _play(subject: Subject, source: EmbeddedSource, out: Path) -> Found:
     ]
     rows = [row for played in subject.portions.rows(portions) for row in played]
     metrics: dict[str, float | None] = {}
-    for name, temperature in TEMPERATURES.items():
+    for how, temperature in TEMPERATURES.items():
         own = [row for row in rows if row["temperature"] == temperature]
         for metric in ("success", "turns", "malformed", "tool_errors"):
-            metrics[f"eval/{source.domain}/{metric}_{name}"] = sum(row[metric] for row in own) / len(own)
-        success = metrics[f"eval/{source.domain}/success_{name}"]
-        print(f"evaluate: {len(own)} episodes, {name}: success {success:.3f}", flush=True)
+            metrics[f"eval/{name}/{metric}_{how}"] = sum(row[metric] for row in own) / len(own)
+        success = metrics[f"eval/{name}/success_{how}"]
+        print(f"evaluate: {len(own)} episodes, {how}: success {success:.3f}", flush=True)
     write_table(out / "episodes.parquet", "episodes", EPISODE_SCHEMA, rows)
-    return metrics, {"domain": source.domain, "split": settings.split}
+    return metrics, {"domain": name, "split": settings.split, "notes": _known_tasks(context, tasks)}
+
+
+def _known_tasks(context: StageContext, tasks: Sequence[Task]) -> list[str]:
+    """A note where trajectories were recorded at tasks that policies are evaluated on."""
+    candidates = read_candidates(context.path(CANDIDATES / "candidates.parquet"))
+    recorded = {str(one.metadata.get("task_id", "")) for one in candidates}
+    known = sum(task.id in recorded for task in tasks)
+    if not known:
+        return []
+    return [f"Trajectories were recorded at {known} of the {len(tasks)} tasks of the evaluation: it is not held out."]
 
 
 def _episodes(

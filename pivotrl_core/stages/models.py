@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pivotrl_core.config.inputs import BundledModel, DataConfig, EmbeddedSource, FolderModel, HubModel
+from pivotrl_core.config.inputs import BundledModel, DataConfig, FolderModel, HubModel
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.hub import MODEL_FILES, HubRepository, is_commit
@@ -93,7 +93,7 @@ def configured_renderer(tokenizer: Any, data: DataConfig) -> ChatRenderer:
 
 def check_template(config: Config, renderer: ChatRenderer) -> None:
     """Raise ConfigError where policies with such a template could not be evaluated: before anything is sampled."""
-    if isinstance(config.source, EmbeddedSource):
+    if config.source.environment:
         renderer.following_ids([Message(Role.USER, "x")])
     if renderer.opens_thinking and config.evaluate.benchmarks and not config.evaluate.thinking_tokens:
         raise ConfigError(

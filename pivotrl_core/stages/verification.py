@@ -1,4 +1,4 @@
-"""Which verifier a configuration asks for: with the domain's rules where the data come from an embedded domain.
+"""Which verifier a configuration asks for: with the domain's rules where the source names an environment.
 
 With `verifier.service` verdicts come from another machine, which must have the verifier that this one would have.
 """
@@ -9,7 +9,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.config.judge import JudgeConfig, ServerJudgeConfig
 from pivotrl_core.config.stages import ComputeConfig
 from pivotrl_core.config.tree import Config
@@ -25,6 +24,7 @@ from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.rewards import RewardRule
 from pivotrl_core.verifiers.row_fields import Grounds
 from pivotrl_core.verifiers.settings import FunctionalSettings, SearchSettings, SoftwareSettings
+from pivotrl_core.verifiers.tool_call import DomainRules
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
 PAID_FOR = "verdicts.sqlite"
@@ -55,10 +55,11 @@ def verifier_here(config: Config, places: Places, kind: str | None = None) -> By
     """The same in this process, whatever `verifier.service` says."""
     section = config.verifier
     rules = None
-    if isinstance(config.source, EmbeddedSource):
+    if config.source.environment:
         from pivotrl_core.environments.registry import get_domain
 
-        rules = get_domain(config.source.domain)
+        domain = get_domain(config.source.environment)
+        rules = domain if isinstance(domain, DomainRules) else None
     cache = VerdictCache(places.store / PAID_FOR)
     judge = None if section.judge is None else make_judge(section.judge, config.compute, places, cache)
     settings = GraderSettings(

@@ -1,7 +1,6 @@
 """Groups for end-to-end RL: G whole episodes of one task, rewarded by success at the end.
 
-Every turn of an episode gets the episode's advantage. The tasks are those of the pool's trajectories, so that this arm
-sees the same data as the others; the states that its turns start from are its own.
+Every turn of an episode gets the episode's advantage. The states that its turns start from are its own.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pivotrl_core.config.inputs import EmbeddedSource, TrajectorySource
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import ChatEngine, TokenCount
 from pivotrl_core.environments.episodes import Episode, EpisodePlayer
-from pivotrl_core.environments.protocol import Task
+from pivotrl_core.environments.protocol import Domain, Task
 from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.seeding import generator
@@ -23,6 +22,27 @@ from pivotrl_core.training.groups import EpisodeGroup
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.types import Candidate, Split
 from pivotrl_core.verifiers.rewards import DEFAULT_RULE
+
+TASK_SEED = 0  # of the training tasks that go with recorded trajectories
+
+
+def training_tasks(domain: Domain, source: TrajectorySource, pool: Sequence[Candidate]) -> list[Task]:
+    """As many tasks as the pool has trajectories, where the domain has them.
+
+    Of an embedded source it is the trajectories' own tasks, so that the arm sees the same data as the others. Which
+    tasks recorded trajectories come from the domain cannot be asked: then the first ones of its training split.
+    """
+    if isinstance(source, EmbeddedSource):
+        seen = {str(candidate.metadata.get("task_id", "")) for candidate in pool}
+        tasks = [task for task in domain.tasks(Split.TRAIN, source.trajectories, source.seed) if task.id in seen]
+    else:
+        tasks = list(domain.tasks(Split.TRAIN, len({one.trajectory_id for one in pool}), TASK_SEED))
+    if not tasks:
+        raise ConfigError(
+            f"arms.NAME.train.method: e2e found no task of {domain.name!r} to train on; an embedded source must be the "
+            "one that the trajectories were recorded from, with the same seed"
+        )
+    return tasks
 
 
 class EpisodeGroups:
@@ -38,24 +58,20 @@ class EpisodeGroups:
         config: E2ETrain,
         seed: int,
     ) -> None:
-        if not isinstance(source, EmbeddedSource):
-            raise ConfigError("arms.NAME.train.method: e2e needs an environment; source.kind 'embedded' has one")
+        if not source.environment:
+            raise ConfigError(
+                "arms.NAME.train.method: e2e needs an environment to play in; name it as source.environment "
+                "(docs/plugging-in.md), or take source.kind 'embedded', which has one"
+            )
         self.policy = policy
         self.engine = engine
         self.config = config
         self.seed = seed
         self.count = TokenCount()  # of all ranks
         self.rule = DEFAULT_RULE  # an episode succeeds or fails
-        domain = get_domain(source.domain)
+        domain = get_domain(source.environment)
         self.player = EpisodePlayer(engine, renderer, domain, config.max_tokens, config.max_turns)
-        seen = {str(candidate.metadata.get("task_id", "")) for candidate in pool}
-        tasks = domain.tasks(Split.TRAIN, source.trajectories, source.seed)
-        self.tasks: list[Task] = [task for task in tasks if task.id in seen]
-        if not self.tasks:
-            raise ConfigError(
-                "arms.NAME.train.method: e2e found no task of the embedded domain behind the pool's trajectories; "
-                "the source must be the one that they were recorded from, with the same seed"
-            )
+        self.tasks = training_tasks(domain, source, pool)
 
     def state(self) -> dict[str, Any]:
         """Nothing: the step alone decides which tasks come next."""

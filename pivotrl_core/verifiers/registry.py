@@ -30,7 +30,7 @@ class GraderSettings:
 
     tool: FunctionalSettings = field(default_factory=FunctionalSettings)
     rules: DomainRules | None = None
-    """Of an embedded domain: actions which do the same beyond what schemas can say."""
+    """Of a domain with an environment: actions which do the same beyond what schemas can say."""
     judge: Judge | None = None
     """The last resort of graders that leave something open."""
     terminal: TerminalSettings = field(default_factory=TerminalSettings)

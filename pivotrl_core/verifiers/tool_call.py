@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pivotrl_core.files import code_digest
 from pivotrl_core.trajectories.arguments import Decoded, decode_arguments
@@ -35,6 +35,7 @@ MAX_CALLS = 64
 """More calls than this in one action are never compared one by one."""
 
 
+@runtime_checkable
 class DomainRules(Protocol):
     """What a domain takes for the same at a state, beyond what schemas can say. Neither may raise."""
 

@@ -194,9 +194,17 @@ def test_a_policy_that_thinks_plays_no_episode_under_a_template_that_cuts_thinki
         replace(plain, renderer=Thinker(cutting)).play(tasks(1), [1.0], "x", 0)  # type: ignore[arg-type]
 
 
+def test_beside_recorded_trajectories_the_first_tasks_of_the_environment_are_trained_on(tiny_llama: Path) -> None:
+    one, policy = player(tiny_llama), trainable(tiny_llama)
+    source = FolderSource(kind="folder", path="x", environment="helpdesk")
+    nameless = [replace(candidate, metadata={}) for candidate in pool(3)]
+    played = EpisodeGroups(policy, one.engine, one.renderer, source, nameless, CONFIG, seed=0).tasks
+    assert played == list(get_domain("helpdesk").tasks(Split.TRAIN, 3, 0))
+
+
 def test_end_to_end_training_needs_an_environment_and_its_tasks(tiny_llama: Path) -> None:
     one, policy = player(tiny_llama), trainable(tiny_llama)
     with pytest.raises(ConfigError, match="needs an environment"):
         EpisodeGroups(policy, one.engine, one.renderer, FolderSource(kind="folder", path="x"), pool(1), CONFIG, seed=0)
-    with pytest.raises(ConfigError, match="no task of the embedded domain"):
+    with pytest.raises(ConfigError, match="no task of 'helpdesk'"):
         EpisodeGroups(policy, one.engine, one.renderer, EmbeddedSource(trajectories=2), [], CONFIG, seed=0)

@@ -12,6 +12,7 @@ import pytest
 from pivotrl_core.environments import registry as domains
 from pivotrl_core.environments.protocol import Environment, ExpertDomain, Observation, Pool, Score, Task
 from pivotrl_core.environments.recording import Recorder, iter_trajectories, to_openai_row
+from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_jsonl
 from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories import registry as readers
@@ -25,6 +26,7 @@ from pivotrl_core.verifiers import registry as graders
 from pivotrl_core.verifiers.protocol import Grader, GradingDecision, printable
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import VerdictReason
+from pivotrl_core.verifiers.tool_call import DomainRules
 
 PAGE = Path(__file__).parents[2] / "docs" / "plugging-in.md"
 
@@ -167,6 +169,18 @@ class DialogueReader:
 # end
 
 
+class DarkDomain:
+    """The least that a domain is."""
+
+    name = "dark"
+
+    def tasks(self, split: Split, count: int, seed: int, pool: Pool = Pool.MAIN) -> tuple[Task, ...]:
+        return LampDomain().tasks(split, count, seed, pool)
+
+    def environment(self) -> LampEnvironment:
+        return LampEnvironment()
+
+
 def test_the_page_shows_this_code() -> None:
     blocks = Path(__file__).read_text(encoding="utf-8").split("# example: ")[1:4]
     page = PAGE.read_text(encoding="utf-8")
@@ -179,7 +193,7 @@ def test_an_environment_of_ones_own_is_a_domain_with_trajectories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(domains.DOMAINS, "lamps", f"{__name__}:LampDomain")
-    domain: ExpertDomain = domains.get_domain("lamps")
+    domain: ExpertDomain = domains.get_expert_domain("lamps")
     write_jsonl(tmp_path / "lamps.jsonl", map(to_openai_row, iter_trajectories(domain, Split.TRAIN, 8, seed=0)))
     loaded = load_trajectories([tmp_path / "lamps.jsonl"])
     found = extract_candidates(loaded.trajectories, 0.0, 0.0)
@@ -191,6 +205,16 @@ def test_an_environment_of_ones_own_is_a_domain_with_trajectories(
         for arguments in ({"room": room}, {"on": True, "room": room}):  # `on` has a default
             action = Action(tool_calls=(ToolCall("switch", json.dumps(arguments)),))
             assert verifier.verify(candidate, action).reward == 1.0
+
+
+def test_a_domain_without_an_expert_plays_and_makes_no_trajectories(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(domains.DOMAINS, "dark", f"{__name__}:DarkDomain")
+    domain = domains.get_domain("dark")
+    (task,) = domain.tasks(Split.TEST, 1, 0)
+    assert domain.environment().reset(task).messages[-1].role is Role.USER
+    assert not isinstance(domain, DomainRules)
+    with pytest.raises(ConfigError, match="no scripted expert"):
+        domains.get_expert_domain("dark")
 
 
 def test_an_episode_goes_on_from_a_snapshot_and_is_scored_by_its_final_state() -> None:

@@ -128,12 +128,14 @@ def test_arms_that_play_episodes_are_left_out_where_there_is_no_environment(tmp_
     arms = parse_config(config).arms
     assert "e2e" not in arms
     assert "sft-pivotrl" in arms
-    assert lines == ["arms left out, because these trajectories have no environment to play in: e2e"]
+    assert lines == ["arms left out, because source.environment names none to play in: e2e"]
     swept = sweep_request(Request()).apply(read_values(PARAMS))
     assert "e2e" in swept["arms"]  # the embedded domain has an environment
     plain, lines = Request().fit({**swept, "source": {"kind": "folder", "path": "x"}})  # as a deployment asks
     assert list(plain["arms"]) == [name for name in swept["arms"] if name != "e2e"]
-    assert lines == ["arms left out, because these trajectories have no environment to play in: e2e"]
+    played, none = Request().fit({**swept, "source": {"kind": "folder", "path": "x", "environment": "helpdesk"}})
+    assert (list(played["arms"]), none) == (list(swept["arms"]), [])
+    assert lines == ["arms left out, because source.environment names none to play in: e2e"]
 
 
 def test_a_sweep_can_be_quick_and_chooses_among_its_own_arms() -> None:
