@@ -1,13 +1,18 @@
 """What of a checkout never goes into a record: files that hold keys or data, told by their names and by what they say.
 
 A record is shared with its git repository and shown in MLflow. Not a scanner for every secret: what looks like none of
-the forms below is not noticed.
+the forms below is not noticed. What tools wrote into logs is shown without what looks like keys, and without the values
+of this process's own secret variables.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+
+from pivotrl_core.addresses import without_credentials
 
 LARGEST = 10 << 20  # bytes; a bigger untracked file is data, not code
 _CODE = (".py", ".pyi", ".ipynb")  # taken whatever its name
@@ -40,6 +45,14 @@ _NAMED = rb"""(secret|passwd|password|access_?key|api_?key|auth_?token|access_?t
 _SETTING = re.compile(_NAMED + rb"""["']?(?![$<{*%])[^\s"',;(){}]{8,}""", re.IGNORECASE | re.VERBOSE)
 _LITERAL = re.compile(_NAMED + rb"""["'](?=[^"']*[0-9])(?=[^"']*[A-Za-z])[A-Za-z0-9/+_=-]{16,}["']""",
                       re.IGNORECASE | re.VERBOSE)  # fmt: skip
+_BLOCK = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL)
+_KEY_TEXT = re.compile(f"(?:{_KEYS.pattern.decode()})[A-Za-z0-9._/+=-]*", re.VERBOSE)
+_SETTING_TEXT = re.compile(f"(?P<name>{_NAMED.decode()})(?P<value>[^\\s]{{8,}})", re.IGNORECASE | re.VERBOSE)
+_SECRET_VARIABLE = re.compile(
+    r"secret|token(?!iz)|passw(or)?d|credential|private_?key|(api|access|account|auth)_?key|sas", re.IGNORECASE
+)
+_SHORTEST = 8  # characters of a secret; a shorter value stands in many a text by chance
+HIDDEN = "[hidden]"
 
 
 def reason_to_omit(root: Path, name: str) -> str:
@@ -71,3 +84,25 @@ def holds_key(name: str, new: bytes, old: bytes = b"") -> bool:
     lines = b"\n".join(line for line in new.splitlines() if line not in known)
     named = _LITERAL if PurePosixPath(name).suffix in _CODE else _SETTING
     return bool(_KEYS.search(lines) or named.search(lines))
+
+
+def without_keys(text: str, environment: Mapping[str, str] = os.environ) -> str:
+    """A text without what looks like a key or a password, and without the values of variables named as secrets are.
+
+    >>> without_keys("password=correct-horse, sent by ghp_0123456789abcdefghijABCDEFGHIJ", {})
+    'password=[hidden] sent by [hidden]'
+    """
+    secrets = {
+        value
+        for name, value in environment.items()
+        if _SECRET_VARIABLE.search(name) and len(value) >= _SHORTEST and not _is_plain(value)
+    }
+    for value in sorted(secrets, key=len, reverse=True):  # one may be the beginning of another
+        text = text.replace(value, HIDDEN)
+    text = _BLOCK.sub(rf"\1{HIDDEN}\2", without_credentials(text))
+    return _SETTING_TEXT.sub(rf"\g<name>{HIDDEN}", _KEY_TEXT.sub(HIDDEN, text))
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a value is a path or a number: `..._TOKEN_FILE` and `..._TOKENS` are no secrets."""
+    return value.startswith(("/", "~", ".")) or value.isdecimal()

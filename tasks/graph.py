@@ -18,10 +18,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import ConfigError, TemporaryError
 from pivotrl_core.guardian import TIMED_OUT
 from pivotrl_core.processes import last_lines
+from tasks.confidential import without_keys
 from tasks.dvc_lock import HALF_WRITTEN, LOCK_NAME, LockedStage
 from tasks.supervision import (
     DISK_FULL,
@@ -310,7 +310,7 @@ def _call(place: Workplace, name: str, *arguments: str) -> None:
     if _NOT_STORED.search(_written_since(log, start)):
         code = NOT_STORED
     if code != 0:
-        detail = without_credentials("\n".join(last_lines(log, 5)))
+        detail = without_keys("\n".join(last_lines(log, 5)))
         raise DataTransferError(
             f"dvc {' '.join(arguments)}: {describe_exit(code)}; the whole output is in {log}\n{detail}"
         )

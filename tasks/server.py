@@ -21,6 +21,7 @@ from pathlib import Path
 from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import ConfigError, TemporaryError
 from pivotrl_core.processes import end_guarded, last_lines
+from tasks.confidential import without_keys
 from tasks.settings import State
 from tasks.supervision import Limits, start_guarded
 
@@ -160,5 +161,5 @@ def wait_for_http(url: str, server: subprocess.Popen[bytes], log: Path, patience
                     return
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
-    detail = "\n".join(last_lines(log, 5))
+    detail = without_keys("\n".join(last_lines(log, 5)))
     raise ServerStartError(f"{failed}; the server's output is in {log}\n{detail}")

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pivotrl_core import processes
-from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import EXIT_CONFIG, EXIT_DATA, EXIT_TEMPORARY, ConfigError, PivotRLError
 from pivotrl_core.guardian import TIMED_OUT
 from pivotrl_core.processes import end_guarded
+from tasks.confidential import without_keys
 
 STAGE_HOURS = "PIVOTRL_STAGE_HOURS"
 DISK_FULL = 74
@@ -36,7 +36,7 @@ class StageFailedError(PivotRLError):
 
     def __init__(self, name: str, code: int, log: Path, tail: Sequence[str]) -> None:
         self.name, self.code, self.log = name, code, log
-        self.tail = tuple(map(without_credentials, tail))
+        self.tail = tuple(without_keys("\n".join(tail)).splitlines())
         self.exit_code = code if code in (EXIT_CONFIG, EXIT_DATA, EXIT_TEMPORARY) else PivotRLError.exit_code
         last = "\n".join(f"  | {line}" for line in self.tail)
         super().__init__(f"{name}: {describe_exit(code)}; the whole output is in {log}\n{last}".rstrip())

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pivotrl_core.types import Json
+from tasks.confidential import without_keys
 from tasks.processes import ProcessIdentity, this_process
 from tasks.tracking.child_run import ChildRun
 from tasks.tracking.database import experiment_id, open_client
@@ -158,8 +159,13 @@ class Tracker:
         """Small files for people only: weights and Parquet lie in DVC."""
         for path in sorted(folder.rglob("*")):
             if path.suffix in ARTIFACT_SUFFIXES and path.is_file() and path.stat().st_size <= MAX_ARTIFACT_BYTES:
-                where = path.parent.relative_to(folder).as_posix()
-                self.client.log_artifact(run_id, str(path), None if where == "." else where)
+                where = path.relative_to(folder)
+                if path.suffix == ".log":  # what tools wrote, whoever they are
+                    text = path.read_text(encoding="utf-8", errors="replace")
+                    self.client.log_text(run_id, without_keys(text), where.as_posix())
+                else:
+                    inner = where.parent.as_posix()
+                    self.client.log_artifact(run_id, str(path), None if inner == "." else inner)
 
     def _search(self, condition: str) -> list[Any]:
         found: list[Any] = []

@@ -135,6 +135,18 @@ def test_the_table_is_the_description_and_weights_are_no_artifact(tracker: Track
     assert [one.path for one in tracker.client.list_artifacts(parent)] == ["figures"]
 
 
+def test_logs_are_artifacts_without_the_secrets_of_the_environment(
+    tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "never-to-be-shown")
+    (tmp_path / "run/logs").mkdir(parents=True)
+    (tmp_path / "run/logs/pull.log").write_bytes(b"signed with never-to-be-shown\nstep 1 \xff\n")
+    parent = tracker.start_run("run-logs", "demo", CONFIG)
+    tracker.finish_run(parent, "FINISHED", "", tmp_path / "run")
+    kept = Path(tracker.client.download_artifacts(parent, "logs/pull.log", str(tmp_path)))
+    assert kept.read_text(encoding="utf-8") == "signed with [hidden]\nstep 1 \ufffd\n"
+
+
 def test_the_parent_carries_each_arms_means_and_leaves_out_what_is_unknown(tracker: Tracker):
     parent = tracker.start_run("run-means", "demo", CONFIG)
     cells = {"eval/helpdesk/success_greedy": {"mean": 0.25}, "eval/drift/kl_neutral": {"mean": None}}
