@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from pivotrl_core.trajectories.marks import GROUNDS
 from pivotrl_core.trajectories.nemo_gym import NEMO_ROW
 from pivotrl_core.trajectories.splits import split_trajectory
 from pivotrl_core.trajectories.turns import candidate_positions
@@ -159,7 +160,7 @@ def iterate_candidates(trajectory: Trajectory, split: Split) -> Iterator[Candida
 
 
 def _carried_metadata(metadata: Mapping[str, Json]) -> dict[str, Json]:
-    """What of a trajectory's metadata goes with each turn: short values, and the pivot row that a turn came from."""
-    short = {key: value for key, value in metadata.items() if isinstance(value, str | int | float) or value is None}
+    """What of a trajectory's metadata goes with each turn: short values, what verdicts stand on, a turn's pivot row."""
+    short = {key: value for key, value in metadata.items() if isinstance(value, str | int | float | None)}
     bounded = {key: value for key, value in short.items() if not isinstance(value, str) or len(value) <= 1000}
-    return bounded | ({NEMO_ROW: metadata[NEMO_ROW]} if NEMO_ROW in metadata else {})
+    return bounded | {key: metadata[key] for key in (*GROUNDS, NEMO_ROW) if key in metadata}

@@ -9,7 +9,7 @@ from typing import NoReturn
 from pivotrl_core.errors import DataError
 from pivotrl_core.trajectories.decoding import MAX_DEPTH, decode_json, has_lone_surrogate, nesting_depth
 from pivotrl_core.trajectories.drops import DropReason
-from pivotrl_core.trajectories.marks import RESERVED
+from pivotrl_core.trajectories.marks import GROUNDS, RESERVED
 from pivotrl_core.types import Json, Role, Tool, ToolCall
 
 ROLES: Mapping[str, Role] = {
@@ -115,11 +115,11 @@ def first_name(row: Mapping[str, Json], keys: Sequence[str]) -> str:
 
 
 def short_values(row: Mapping[str, Json], but: Collection[str] = ()) -> dict[str, Json]:
-    """The plain values of a row (texts, numbers, null), for a trajectory's metadata."""
+    """The plain values of a row (texts, numbers, null) and what verdicts stand on, for a trajectory's metadata."""
     return {
         str(key): value
         for key, value in row.items()
-        if key not in RESERVED and key not in but and (value is None or isinstance(value, str | int | float))
+        if key not in RESERVED and key not in but and (key in GROUNDS or isinstance(value, str | int | float | None))
     }
 
 

@@ -20,3 +20,6 @@ HARNESS = "harness"
 RESERVED = frozenset(
     {"row_id", "turn_index", "nemo_row", ONLY_LAST_TURN, STATE_ONLY, LEFT_OUT, TOOLS_INFERRED, HARNESS}
 )
+
+GROUNDS = ("answers", "tests")
+"""Keys of a row that verdicts stand on: they go with every turn whole, lists and long texts too."""
