@@ -69,4 +69,4 @@ def _reduced(graph: Mapping[str, Any], config: Config) -> dict[str, Any]:
         group: {key: graph[group][key] for key in derived[group]}
         for group in ("profiles", "selects", "trains", "evaluates")
     }
-    return {**entries, "compares": derived["compares"]}
+    return {**derived, **entries}
