@@ -42,7 +42,9 @@ def check_pulled(context: StageContext, folder: Path, files: Sequence[Path], tab
     lasting = table if context.root == context.checkout else context.scratch / table.name
     if report.share > data.max_drop_share:
         write_table(lasting, "drops", DROP_SCHEMA, row_drops(report.drops, folder))
-    report.check(data.max_drop_share, str(lasting))
+    names = [*map(source_names(context), files)]
+    few = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    report.check(data.max_drop_share, str(lasting), few)
     return report
 
 

@@ -129,12 +129,13 @@ class DropReport:
             "drops": [drop.to_json() for drop in self.drops],
         }  # fmt: skip
 
-    def check(self, max_share: float, table: str = "") -> None:
+    def check(self, max_share: float, table: str = "", files: str = "") -> None:
         """Stop where nothing was read, or where more than `max_share` of the rows were unusable.
 
         Args:
             max_share: in [0, 1].
             table: file that lists the drops, where one has been written.
+            files: names of what was read.
 
         Raises:
             DataError: no row at all.
@@ -142,7 +143,8 @@ class DropReport:
                 of them are listed.
         """
         if self.read == 0:
-            raise DataError("no trajectory row was read; give a file of one JSON object a line, or a JSON list")
+            where = f" from {files}" if files else ""
+            raise DataError(f"no trajectory row was read{where}; give a file of one JSON object a line, or a JSON list")
         if self.share > max_share:
             first = "\n".join(f"  {drop}" for drop in self.unusable[:5])
             listed = "`pivotrl inspect FILE` lists all of a file" + (f", and {table} has all of them" if table else "")

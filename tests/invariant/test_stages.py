@@ -296,6 +296,14 @@ def test_a_broken_line_is_a_drop_with_its_place(chain: Path) -> None:
     assert (reading["read"], reading["kept"]) == (17, 16)
 
 
+def test_files_without_a_row_are_named(tiny_llama: Path, tmp_path: Path) -> None:
+    pull_toys(tmp_path, toy_trajectories(20))
+    (tmp_path / "data/pulled/warmup/w.jsonl").write_text("")
+    context = StageContext(configuration(tiny_llama), *[tmp_path] * 5)
+    with pytest.raises(DataError, match=r"no trajectory row was read from .*warmup/w\.jsonl; give"):
+        run_warmup(context)
+
+
 def test_metrics_come_by_step_and_under_their_names(chain: Path) -> None:
     lines = read_jsonl(chain / "reports/train/all-turns-0/metrics.jsonl")
     assert [line["step"] for line in lines] == [0, 1]
