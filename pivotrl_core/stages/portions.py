@@ -34,12 +34,13 @@ class Portions:
     engine: ChatEngine
 
     def rows(self, portions: Sequence[Portion]) -> list[Rows]:
-        """The rows of each portion, in order."""
+        """The rows of each portion, in order; each is told, for it may be minutes' work."""
         results = []
         with self.engine.sampling():
-            for rows, count in self.engine.lanes.map(self._rows, portions):
+            for portion, (rows, count) in zip(portions, self.engine.lanes.map(self._rows, portions), strict=True):
                 self.engine.count.add(count)
                 results.append(rows)
+                print(f"evaluate: {portion.name} measured, {len(results)} of {len(portions)}", flush=True)
         return results
 
     def _rows(self, portion: Portion) -> tuple[Rows, TokenCount]:

@@ -55,7 +55,7 @@ def configuration(model: Path, **source: str) -> Config:
 
 @pytest.mark.parametrize("split", [Split.TRAIN, Split.TEST], ids=["other tasks", "the tasks of the evaluation"])
 def test_policies_are_played_and_trained_in_the_environment_that_the_source_names(
-    split: Split, tiny_llama: Path, tmp_path: Path
+    split: Split, tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = configuration(tiny_llama, environment="helpdesk")
     recorded = iter_trajectories(DESK, split, 8, TASK_SEED)
@@ -68,6 +68,7 @@ def test_policies_are_played_and_trained_in_the_environment_that_the_source_name
     run_select(context, "e2e", "e2e", "base")
     run_train(context, "e2e", 0, "models/base", "e2e")
     run_evaluate(context, "e2e", 0, "models/e2e/0")
+    assert "evaluate: episodes-0 measured, 1 of " in capsys.readouterr().out
 
     report = read_json(tmp_path / "reports/evaluate/e2e-0/report.json")
     assert {"eval/helpdesk/success_greedy", "eval/helpdesk/success_t1"} <= set(report["metrics"])
