@@ -97,13 +97,15 @@ def _play(context: StageContext, subject: Subject, name: str, out: Path) -> Foun
 
 
 def _known_tasks(context: StageContext, tasks: Sequence[Task]) -> list[str]:
-    """A note where trajectories were recorded at tasks that policies are evaluated on."""
+    """A note where trajectories to train on were recorded at tasks that policies are evaluated on."""
     candidates = read_candidates(context.path(CANDIDATES / "candidates.parquet"))
-    recorded = {str(one.metadata.get("task_id", "")) for one in candidates}
+    recorded = {str(one.metadata.get("task_id", "")) for one in candidates if one.split is Split.TRAIN}
     known = sum(task.id in recorded for task in tasks)
     if not known:
         return []
-    return [f"Trajectories were recorded at {known} of the {len(tasks)} tasks of the evaluation: it is not held out."]
+    return [
+        f"{known} of the evaluation's {len(tasks)} tasks are those of training trajectories: they are not held out."
+    ]
 
 
 def _episodes(
