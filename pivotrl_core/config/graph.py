@@ -80,8 +80,9 @@ def _reads(name: str, arm: Arm, pool: str) -> dict[str, str]:
 
 def _rules(source: TrajectorySource) -> str:
     """The key that names the environment, where one does: profiles depend on nothing else of a source."""
-    key = "domain" if isinstance(source, EmbeddedSource) else "environment"
-    return f"source.{key}" if key in source.model_fields_set else "source.kind"
+    if isinstance(source, EmbeddedSource):
+        return "source.domain"
+    return "source.environment" if source.environment else "source.kind"
 
 
 def graph_text(config: Config) -> str:

@@ -31,7 +31,7 @@ ARMS = {
     "sft": {"select": {"rule": "all"}, "train": {"method": "sft"}},
     "pivotrl": {"select": {"rule": "pivots"}, "train": {"method": "grpo"}},
 }
-KEYS = {"model", "warmup", "data", "compute", "source.kind", "data.tool_format", "data.chat_template_kwargs",
+KEYS = {"model", "warmup", "data", "compute", "source.domain", "data.tool_format", "data.chat_template_kwargs",
         "profile", "verifier", "source", "evaluate", "engine", "seeds"}  # fmt: skip
 
 

@@ -124,7 +124,7 @@ def test_a_graph_without_arms_that_cannot_play_is_compared_without_them(
     _change(params, "source", {"kind": "folder", "path": "incoming"})
     _change(params, "arms/e2e", {"select": {"rule": "all"}, "train": {"method": "e2e"}})
     values, lines = Request().fit(read_values(params))
-    assert lines == ["arms left out, because these trajectories have no environment to play in: e2e"]
+    assert lines == ["arms left out, because source.environment names none to play in: e2e"]
     write_graph(parse_config(values), root / "graph.yaml")  # as the flow `run` does in the checkout
     assert "e2e" not in (root / "graph.yaml").read_text()
     monkeypatch.chdir(root)
