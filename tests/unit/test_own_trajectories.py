@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.trajectories.drops import DropReason, DropReport
 from pivotrl_core.trajectories.loading import iterate_trajectories
 from pivotrl_core.trajectories.turns import candidate_positions
-from pivotrl_core.types import Message, Role, ToolCall, Trajectory
+from pivotrl_core.types import Message, Role, Split, ToolCall, Trajectory
 from tests import trajectory_rows as rows
 
 SYSTEM = Message(Role.SYSTEM, "Be kind.")
@@ -160,3 +161,13 @@ def test_what_cannot_be_read_is_a_drop_that_says_what_it_is(
 def test_a_refusal_is_what_the_agent_said(tmp_path: Path) -> None:
     [trajectory], _ = read(tmp_path, chat(turn(refusal="I will not.")))
     assert trajectory.messages[1].content == "I will not."
+
+
+def test_what_verdicts_stand_on_goes_with_every_turn_whole(tmp_path: Path) -> None:
+    grounds = {"answers": ["Paris", "Lutetia"], "tests": ["pytest -q tests/" + "a" * 2000]}
+    shared = {"conversations": [{"from": "human", "value": "Capital?"}, {"from": "gpt", "value": "Paris"}]}
+    chat = {"messages": [rows.USER, rows.ANSWER], "long": "x" * 2000}
+    kept, report = read(tmp_path, *({**row, **grounds, "notes": ["left out"]} for row in (chat, shared)))
+    assert report.drops == []
+    for one in kept:
+        assert {str(turn.metadata) for turn in iterate_candidates(one, Split.TRAIN)} == {str(grounds)}

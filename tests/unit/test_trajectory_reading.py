@@ -221,19 +221,6 @@ def test_a_rows_own_keys_mean_nothing_to_the_reader(file: Path) -> None:
     assert all(one.metadata == {} for one in kept)
 
 
-def test_what_verdicts_stand_on_goes_with_every_turn_whole(file: Path) -> None:
-    grounds = {"answers": ["Paris", "Lutetia"], "tests": ["pytest -q tests/" + "a" * 2000]}
-    shared = {"conversations": [{"from": "human", "value": "Capital?"}, {"from": "gpt", "value": "Paris"}]}
-    rows = [
-        {**GOOD, **grounds, "notes": ["left out"], "long": "x" * 2000},
-        {**shared, **grounds, "notes": ["left out"]},
-    ]
-    kept, report = read(file, *rows)
-    assert report.drops == []
-    for one in kept:
-        assert {str(turn.metadata) for turn in iterate_candidates(one, Split.TRAIN)} == {str(grounds)}
-
-
 def test_an_empty_group_names_none(file: Path) -> None:
     kept, _ = read(file, {**GOOD, "group": "", "task_id": "t1"})
     assert kept[0].group == "t1"
