@@ -14,6 +14,7 @@ from prefect.states import Completed
 
 from flows.session import Session
 from flows.terminal import LogEcho, say, together
+from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.processes import last_lines
 from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
@@ -27,10 +28,14 @@ Pull = Callable[[Session], None]
 
 
 class ChainFailedError(PivotRLError):
-    """Stages failed. Carries the exit code of the first one, what became of the others, and what failed."""
+    """Stages failed. Carries the exit code of the first one, what became of the others, and what failed.
+
+    `compared` is what the run said of the arms that no failure touched, as JSON; empty where there is nothing.
+    """
 
     outcomes: Mapping[str, Outcome] = {}
     failed: Mapping[str, str] = {}
+    compared: Mapping[str, Any] = {}
 
     def __init__(self, errors: dict[str, BaseException], skipped: list[str]) -> None:
         self.failed = {**dict.fromkeys(errors, "failed"), **dict.fromkeys(skipped, "not run")}
@@ -40,6 +45,10 @@ class ChainFailedError(PivotRLError):
         if skipped:
             lines.append(f"not run, because they need what failed: {', '.join(skipped)}")
         super().__init__("\n".join(lines))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what was compared all the same, what became of the other stages, and the message."""
+        return {"compared": dict(self.compared), "failed": dict(self.failed), "error": without_credentials(str(self))}
 
     def add(self, text: str) -> None:
         """Let the message end with a text."""

@@ -45,8 +45,13 @@ def _prepare() -> tuple[Path, State]:
 
 
 def launch(flow: str, request: Request, as_json: bool) -> str:
-    """Run one of the flows `run`, `sweep`, `nightly`. Returns what to print."""
+    """Run one of the flows `run`, `sweep`, `nightly`. Returns what to print.
+
+    Raises:
+        ChainFailedError: Stages failed. With `as_json`, what became of them is printed first.
+    """
     root, state = _prepare()
+    from flows.chain import ChainFailedError
     from flows.session import load_request
     from tasks.run_ids import new_run_id
     from tasks.server import prefect_api
@@ -54,10 +59,19 @@ def launch(flow: str, request: Request, as_json: bool) -> str:
     load_request(root, request)  # wrong parameters are refused before anything starts
     with prefect_api(state):
         module = importlib.import_module(f"flows.{flow}")
-        result = getattr(module, flow)(request=request.to_json(), run_id=new_run_id(), checkout=str(root))
+        try:
+            result = getattr(module, flow)(request=request.to_json(), run_id=new_run_id(), checkout=str(root))
+        except ChainFailedError as failure:
+            if as_json:
+                print(_json(failure.to_json()), flush=True)
+            raise
     from flows.conclusion import Summary
 
-    return json.dumps(result, indent=2, sort_keys=True) if as_json else Summary(**result).text()
+    return _json(result) if as_json else Summary(**result).text()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, sort_keys=True)
 
 
 def launch_reproduction(name: str, remote: str) -> str:

@@ -81,17 +81,19 @@ def _start_from(kept: Path) -> Callable[[Session], None]:
         if paths:
             add(session.place, paths)
             say(f"training starts from {', '.join(paths)}")
+        if not same:
+            keep_starts(session.root, kept / _STARTED, session.config)
 
     return prepare
 
 
 def _keep_for_next(kept: Path) -> Callable[[Session], None]:
-    """Keep dvc.lock, pulled data and good models for the next night."""
+    """Keep dvc.lock, pulled data and good models for the next night: of all arms, or of those that did not fail."""
 
     def finish(session: Session) -> None:
         kept.mkdir(parents=True, exist_ok=True)
-        # In this order: a night that was killed between any two of these is followed by one that restores its results.
-        keep_starts(session.root, kept / _STARTED, session.config)
+        # In this order, and after what it started from: a night that was killed between any two is followed by one that
+        # restores its results.
         seed_from(session.root, kept)
         good = keep_good(session.root, kept, session.config)
         say(f"good models: {', '.join(good) if good else 'none'}")

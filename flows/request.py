@@ -168,21 +168,29 @@ def _drop_episode_arms(values: dict[str, Any]) -> list[str]:
 def _curtail(values: dict[str, Any]) -> None:
     """Let the profile draw what the arms' rules need, unless the parameters say how, or an arm needs all of it.
 
-    An adaptive rule looks at all samples; what is not drawn cannot be replayed.
+    An adaptive rule looks at all samples. What is not drawn cannot be replayed: an arm that replays gets all samples of
+    what its rule keeps, and of everything where the rule keeps turns for other reasons than their samples.
     """
     profile = section(values, "profile")
-    if any(key in profile for key in ("curtail", "staged", "decides_for")):
+    if any(key in profile for key in ("curtail", "staged", "decides_for", "complete_for")):
         return
     arms = [section(section(values, "arms"), name) for name in section(values, "arms")]
-    rules = [dict(section(arm, "select")) for arm in arms if section(arm, "select")]
-    if any(rule.get("rule") == "adaptive-eta" for rule in rules) or any(
-        section(a, "train").get("replay") for a in arms
-    ):
+    rules = [(dict(section(arm, "select")), bool(section(arm, "train").get("replay"))) for arm in arms]
+    rules = [(rule, replays) for rule, replays in rules if rule]
+    names = {str(rule.get("rule")) for rule, _ in rules}
+    replayed = [rule for rule, replays in rules if replays]
+    if not rules or "adaptive-eta" in names or any(rule.get("rule") in ("all", "random") for rule in replayed):
         return
-    distinct = [rule for at, rule in enumerate(rules) if rule not in rules[:at]]
-    if distinct:
-        set_value(values, "profile.curtail", True)
-        set_value(values, "profile.decides_for", distinct)
+    set_value(values, "profile.curtail", True)
+    set_value(values, "profile.decides_for", _distinct(rule for rule, replays in rules if not replays))
+    if replayed:
+        set_value(values, "profile.complete_for", _distinct(replayed))
+
+
+def _distinct(rules: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each once, in their order."""
+    listed = list(rules)
+    return [rule for at, rule in enumerate(listed) if rule not in listed[:at]]
 
 
 def _arm_of(key: str) -> str | None:

@@ -26,6 +26,8 @@ from tasks.settings import apply_environment, find_checkout, find_state
 from tasks.sweepers import mark_flow_run
 from tasks.tracking.flow_run import Recording
 
+Finish = Callable[[Session], None]
+
 
 def name_flow_run() -> str:
     """The run id, or a new one where the caller gave none."""
@@ -59,7 +61,7 @@ def carry_out(
     tracked: bool = True,
     seed: Path | None = None,
     private: bool | None = None,
-    finish: Callable[[Session], None] | None = None,
+    finish: Finish | None = None,
 ) -> Summary:
     """One run of the chain inside the flow `name`, told of where it fails.
 
@@ -73,7 +75,7 @@ def carry_out(
         tracked: Tell MLflow.
         seed: What a worktree starts from (default: the checkout).
         private: Work in a worktree (default: where the request overrides anything).
-        finish: Called with the place of work, when all is recorded.
+        finish: Called with the place of work, when all is recorded; after a failure with what it left whole.
 
     Raises:
         ConfigError: The run id or the request is wrong; nothing has been started.
@@ -85,9 +87,7 @@ def carry_out(
         mark_flow_run(runtime.flow_run.id)
     try:
         with open_session(name, root, request, run_id, seed, private) as session:
-            summary = _work(session, plan, pull, tracked)
-            if finish is not None:
-                finish(session)
+            summary = _work(session, plan, pull, tracked, finish or _nothing)
     except Exception as error:
         tell_failure(run_id, name, str(error), find_state(root).runs / run_id)
         raise
@@ -96,7 +96,11 @@ def carry_out(
     return summary
 
 
-def _work(session: Session, plan: Plan, pull: Pull, tracked: bool) -> Summary:
+def _nothing(_session: Session) -> None:
+    """What most flows do in the end."""
+
+
+def _work(session: Session, plan: Plan, pull: Pull, tracked: bool, finish: Finish) -> Summary:
     def provenance() -> Any:
         return collect_provenance(session.root, session.config, session.run_id, session.snapshot)
 
@@ -109,15 +113,17 @@ def _work(session: Session, plan: Plan, pull: Pull, tracked: bool) -> Summary:
             outcomes = run_chain(session, recording, plan, pull)
         except ChainFailedError as failure:
             if plan.keep_going and session.root != session.checkout:  # else the others have not been run
-                failure.add(_compare_the_others(session, recording, failure))
+                failure.add(_compare_the_others(session, recording, failure, finish))
             raise
-        return conclude(session, recording, outcomes)
+        summary = conclude(session, recording, outcomes)
     except BaseException as error:
         recording.finish("FAILED" if isinstance(error, Exception) else "KILLED", "", None, "")
         raise
+    finish(session)
+    return summary
 
 
-def _compare_the_others(session: Session, recording: Recording, failure: ChainFailedError) -> str:
+def _compare_the_others(session: Session, recording: Recording, failure: ChainFailedError, finish: Finish) -> str:
     """Compare and record the arms that a failure left whole. Returns what that says, empty where there are none."""
     outs = {status.name: status.outs for status in query_graph(session.root)}
     rest = without_failed(session, failure.failed)
@@ -135,4 +141,6 @@ def _compare_the_others(session: Session, recording: Recording, failure: ChainFa
         summary = conclude(rest, recording, {**outcomes, **before}, failure.failed)
     except PivotRLError as error:
         return f"the other arms could not be compared: {error}"
+    failure.compared = summary.to_json()
+    finish(rest)
     return f"the other arms were compared and recorded:\n\n{summary.text()}"

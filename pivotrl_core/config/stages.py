@@ -6,7 +6,14 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pivotrl_core.config.arms import AdaptiveEtaRuleConfig, LoRA, Parameters, SelectConfig
+from pivotrl_core.config.arms import (
+    AdaptiveEtaRuleConfig,
+    AllRuleConfig,
+    LoRA,
+    Parameters,
+    RandomRuleConfig,
+    SelectConfig,
+)
 from pivotrl_core.config.base import Count, LearningRate, Name, PositiveInt, Probability, Section
 from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.lanes import Lanes
@@ -105,6 +112,9 @@ class Staged(Section):
         return waves
 
 
+_NOT_BY_COUNT = (AdaptiveEtaRuleConfig, AllRuleConfig, RandomRuleConfig)
+
+
 class ProfileConfig(Section):
     """K samples of the frozen reference policy at each candidate, in blocks of trajectories that are stored whole."""
 
@@ -117,6 +127,9 @@ class ProfileConfig(Section):
     )
     decides_for: tuple[SelectConfig, ...] = Field(
         (), description="rules, as in arms.ARM.select, that curtail and staged decide for; others may ask for more"
+    )
+    complete_for: tuple[SelectConfig, ...] = Field(
+        (), description="such rules of arms that replay: under curtail what they keep has all K samples"
     )
     staged: Staged | None = Field(
         None,
@@ -137,7 +150,11 @@ class ProfileConfig(Section):
     def _rules_can_be_decided_early(self) -> Self:
         if self.curtail and self.staged is not None:
             raise ValueError("curtail is exact and staged is not; choose one")
-        if self.is_shortened and not self.decides_for:
+        if self.complete_for and not self.curtail:
+            raise ValueError("complete_for says what curtail leaves whole; set curtail, or leave it out")
+        if any(isinstance(rule, _NOT_BY_COUNT) for rule in self.complete_for):
+            raise ValueError("complete_for takes rules that decide by successes: pivots, sigma, bootstrap")
+        if self.is_shortened and not (self.decides_for or self.complete_for):
             key = "curtail" if self.curtail else "staged"
             raise ValueError(f"{key} needs decides_for: the rules whose decisions are asked for")
         if self.staged is not None and self.staged.waves[-1] >= self.samples:

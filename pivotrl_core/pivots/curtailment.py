@@ -7,7 +7,8 @@ there is a success. Samples are drawn in waves of as many as could possibly deci
 drawn is what drawing one by one would draw. Given the same stream of samples, the decisions are those of all K.
 
 Rules that look at all candidates together (adaptive eta) need all K. Whoever reads mu or sigma^2 of a candidate that
-was cut short reads a biased number: `successes / k` stops where it is most telling.
+was cut short reads a biased number: `successes / k` stops where it is most telling. And what is not drawn cannot be
+replayed in training, so a rule may ask for all K samples of what it keeps (`complete`): then only drops end early.
 """
 
 from __future__ import annotations
@@ -42,16 +43,19 @@ class Curtailment:
     Attributes:
         rules: what is decided, by names that say all that a rule decides by.
         k: samples of a candidate that is not cut short.
+        complete: names of the rules that need all `k` samples of what they keep.
     """
 
     rules: Mapping[str, Keeps]
     k: int
+    complete: frozenset[str] = frozenset()
     _kept: dict[str, list[list[int]]] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def identity(self) -> Json:
-        """The names of the rules."""
-        return sorted(self.rules)
+        """The names of the rules, and of those that need more than a decision."""
+        names: list[Json] = [*sorted(self.rules)]
+        return [names, [*sorted(self.complete)]] if self.complete else names
 
     def needed(self, domain: str, drawn: int, successes: int) -> int:
         """The fewest further samples after which all decisions could stand; 0 where they stand. Of none drawn, one."""
@@ -65,7 +69,11 @@ class Curtailment:
 
     def _stand(self, kept: list[list[int]], drawn: int, successes: int) -> bool:
         outcomes = self.k - drawn + 1
-        return all(until[successes + outcomes] - until[successes] in (0, outcomes) for until in kept)
+        found = (until[successes + outcomes] - until[successes] for until in kept)
+        return all(
+            count == 0 or (count == outcomes and name not in self.complete)
+            for name, count in zip(self.rules, found, strict=True)
+        )
 
     def _kept_until(self, domain: str) -> list[list[int]]:
         """Of each rule and each s, how many numbers of successes below s it keeps a candidate for."""

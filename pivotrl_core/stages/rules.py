@@ -49,11 +49,12 @@ def curtailment(settings: ProfileConfig) -> Curtailment | Staging | None:
     """When a candidate has samples enough; None where each gets all K."""
     if not settings.is_shortened:
         return None
-    rules = [_count_rule(rule) for rule in settings.decides_for]
+    complete = [_count_rule(rule) for rule in settings.complete_for]
+    rules = [*(_count_rule(rule) for rule in settings.decides_for), *complete]
     named = {selection.rule_key(rule): selection.keeps(rule) for rule in rules}
     if settings.staged is not None:
         return Staging(named, settings.samples, settings.staged.waves, settings.staged.error)
-    return Curtailment(named, settings.samples)
+    return Curtailment(named, settings.samples, frozenset(map(selection.rule_key, complete)))
 
 
 def _count_rule(settings: SelectConfig) -> selection.CountRule:

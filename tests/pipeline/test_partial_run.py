@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from flows.chain import ChainFailedError, Plan
+from flows.launch import launch
 from flows.request import Request
+from flows.run import carry_out
+from tasks.records import find_record
 from tasks.repository import RUN_REFS, Repository
 
 from .conftest import git
+from .test_reproduce_flow import _night
 from .test_run_flow import _flow, _pull
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
-def _breaking(root: Path, arm: str) -> Path:
+def _breaking(root: Path, arm: str, condition: str = "True") -> Path:
     """The small pipeline with a comparison over a whole folder, as ours is; one arm writes to it and fails."""
     dvc = (root / "dvc.yaml").read_text().replace("reports/train/sft-0, reports/train/pivotrl-0", "reports/train")
     (root / "dvc.yaml").write_text(dvc)
     program = (root / "program.py").read_text()
-    fails = f'    if key == "{arm}-0":\n        sys.exit("the weights are no numbers")\n    begun ='
+    fails = f'    if key == "{arm}-0" and {condition}:\n        sys.exit("the weights are no numbers")\n    begun ='
     (root / "program.py").write_text(program.replace("    begun =", fails))
     git(root, "commit", "-qam", "an arm that fails")
     return root
@@ -47,3 +52,39 @@ def test_a_run_that_does_not_keep_going_runs_no_other_arm_after_a_failure(checko
     with pytest.raises(ChainFailedError, match="the weights are no numbers"):
         _flow("run", pull=_pull(a="one"), private=True)(checkout, "run-1", Request())
     assert not (checkout / ".state/runs/run-1/logs/train@pivotrl-0.log").exists()
+
+
+def test_a_night_with_a_failed_arm_keeps_the_good_models_of_the_others(checkout: Path) -> None:
+    _breaking(checkout, "sft")
+    with pytest.raises(ChainFailedError, match="the weights are no numbers") as caught:
+        _night(checkout, "night-1", a="one")
+    assert caught.value.compared["run_id"] == "night-1"
+    with pytest.raises(ChainFailedError):
+        _night(checkout, "night-2", a="one", b="two")
+    assert find_record(checkout, "night-2").lock()["train@pivotrl-0"].command.endswith("last-good/pivotrl-0")
+
+
+def test_an_arm_that_failed_starts_where_it_started_once_it_is_mended(checkout: Path) -> None:
+    broken = checkout.parent / "broken"
+    _breaking(checkout, "pivotrl", f"out({str(broken)!r}).exists()")
+    _night(checkout, "night-1", a="one")
+    broken.touch()
+    with pytest.raises(ChainFailedError):
+        _night(checkout, "night-2", a="one", b="two")
+    broken.unlink()
+    assert _night(checkout, "night-3", a="one", b="two").executed == 2  # training and comparison; the rest stands
+    assert find_record(checkout, "night-3").lock()["train@pivotrl-0"].command.endswith("last-good/pivotrl-0")
+
+
+def test_a_sweep_that_failed_in_part_prints_what_it_compared_as_json(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _breaking(checkout, "pivotrl")
+    monkeypatch.chdir(checkout)
+    monkeypatch.setattr("flows.sweep.carry_out", partial(carry_out, pull=_pull(a="one"), tracked=False))
+    with pytest.raises(ChainFailedError):
+        launch("sweep", Request(arms=("sft", "pivotrl")), as_json=True)
+    told = json.loads(capsys.readouterr().out.partition("{")[2].join(["{", ""]))
+    assert told["failed"] == {"train@pivotrl-0": "failed", "compare": "not run"}
+    assert told["compared"]["table"]
+    assert "the weights are no numbers" in told["error"]

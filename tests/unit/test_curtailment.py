@@ -33,6 +33,7 @@ RULES: list[CountRule] = [
     *(Bootstrap(0.6, confidence) for confidence in (0.5, 0.8, 0.99)), AllTurns(),
 ]  # fmt: skip
 KS = [2, 3, 4, 8, 16]
+COMPLETENESS = ("decides_for", "complete_for")
 
 
 def drawn(stream: Sequence[bool], rules: Sequence[CountRule], domain: str = "tool") -> int:
@@ -97,6 +98,29 @@ def test_five_successes_of_eight_or_four_failures_beside_one_end_it() -> None:
     assert drawn([False, False, True, False, False, True, True, True], rule) == 5
     assert drawn([False] * 8, rule) == 8  # only the last can say that there is no success
     assert Curtailment({rule_key(rule[0]): keeps(rule[0])}, 8).needed("tool", 0, 0) == 5  # the first wave
+
+
+@pytest.mark.parametrize("k", KS)
+@pytest.mark.parametrize("rule", [Pivots(0.6), Pivots(0.6, keep_failed=True), SigmaThreshold(0.3)], ids=repr)
+def test_what_a_complete_rule_keeps_has_all_samples_and_what_it_drops_as_few_as_before(rule: CountRule, k: int) -> None:
+    key = rule_key(rule)
+    plan = Curtailment({key: keeps(rule), "all": keeps(AllTurns())}, k, frozenset({key}))
+    for stream in streams(200, k, seed=k):
+        count = 0
+        while more := plan.needed("tool", count, sum(stream[:count])):
+            count += more
+        assert count == (k if keeps(rule)("tool", k, sum(stream)) else drawn(stream, [rule]))
+
+
+def test_a_profile_that_leaves_what_is_kept_whole_is_another_profile() -> None:
+    rule = {"rule": "pivots", "lambda_diff": 0.6}
+    some, whole = (curtailment(ProfileConfig.model_validate({"curtail": True, key: [rule]})) for key in COMPLETENESS)
+    assert some is not None
+    assert whole is not None
+    assert some.identity != whole.identity
+    for wrong in ({"complete_for": [rule]}, {"curtail": True, "complete_for": [{"rule": "all"}]}):
+        with pytest.raises(ValidationError, match="complete_for"):
+            ProfileConfig.model_validate(wrong)
 
 
 def test_a_rule_that_needs_more_says_what_to_do() -> None:

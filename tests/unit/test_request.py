@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ from flows.sections import section
 from flows.session import load_request
 from flows.sweep import sweep_request, with_arms
 from pivotrl_core.config.loading import config_digest, parse_config
+from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 
 PARAMS = Path(__file__).resolve().parents[2] / "params.yaml"
@@ -284,11 +287,19 @@ def test_ones_own_trajectories_are_a_file_a_folder_or_a_pattern(tmp_path: Path) 
             trajectory_settings(tmp_path / place)
 
 
+def _curtailed(settings: Mapping[str, Any] = MappingProxyType({}), arms: tuple[str, ...] = ()) -> Config:
+    return parse_config(Request(settings, arms, curtail=True).apply(read_values(PARAMS)), "params.yaml")
+
+
 def test_a_curtailed_request_decides_for_the_rules_of_its_arms() -> None:
-    config = parse_config(Request(curtail=True).apply(read_values(PARAMS)), "params.yaml")
+    config = _curtailed()
     assert config.profile.curtail
-    assert [rule.rule for rule in config.profile.decides_for] == ["all", "pivots"]
-    few = parse_config(Request(curtail=True, arms=("sft",)).apply(read_values(PARAMS)), "params.yaml")
+    assert [rule.rule for rule in config.profile.decides_for] == ["all"]
+    assert [rule.rule for rule in config.profile.complete_for] == ["pivots"]  # the arm replays what it finds
+    plain = _curtailed({"arms.pivotrl.train.replay": False})
+    assert [rule.rule for rule in plain.profile.decides_for] == ["all", "pivots"]
+    assert plain.profile.complete_for == ()
+    few = _curtailed(arms=("sft",))
     assert [rule.rule for rule in few.profile.decides_for] == ["all"]
 
 
@@ -296,11 +307,10 @@ def test_a_curtailed_request_decides_for_the_rules_of_its_arms() -> None:
     "settings",
     [
         {"profile.curtail": False},
-        {"arms.pivotrl.train.replay": True},
+        {"arms.pivotrl.select": {"rule": "random"}},
         {"arms.pivotrl.select": {"rule": "adaptive-eta"}},
     ],
-    ids=["said otherwise", "replay", "adaptive"],
+    ids=["said otherwise", "replay of random turns", "adaptive"],
 )
 def test_a_curtailed_request_leaves_alone_what_needs_all_samples(settings: dict[str, Any]) -> None:
-    config = parse_config(Request(settings, curtail=True).apply(read_values(PARAMS)), "params.yaml")
-    assert not config.profile.curtail
+    assert not _curtailed(settings).profile.curtail
