@@ -78,14 +78,18 @@ def verdict(report: Mapping[str, Json]) -> list[str]:
     """Plain sentences, the most important first: who won, whether other abilities were kept, what it cost."""
     metrics = in_domain_metrics(report)
     sentences = [_in_domain_sentence(report, metric) for metric in metrics[:2]]
-    leader = standing(report, metrics[0]) if metrics else None
-    if leader is not None:
-        arms = [leader.leader, *leader.level_with]
+    if arms := _foremost(report, metrics[:2]):
         sentences.append(_kept_sentence(report, [arm for arm in arms if arm != BASE]))
         sentences.append(_cost_sentence(report, [arm for arm in arms if arm != BASE]))
     else:
         sentences.append("There are not two arms with an in-domain measure, so nothing can be compared.")
     return [sentence for sentence in sentences if sentence]
+
+
+def _foremost(report: Mapping[str, Json], metrics: Sequence[str]) -> list[str]:
+    """The arms that stand first, or level with the first, on any of the metrics: whose price is of interest."""
+    places = [place for metric in metrics if (place := standing(report, metric)) is not None]
+    return list(dict.fromkeys(arm for place in places for arm in (place.leader, *place.level_with)))
 
 
 def metric_label(metric: str) -> str:

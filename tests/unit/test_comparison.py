@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,20 @@ def test_five_items_have_no_winner_however_they_end():
 def test_a_clear_winner_is_named():
     report = compare([evaluation("base", [0.0] * 90 + [1.0] * 10), evaluation("arm", [1.0] * 60 + [0.0] * 40)])
     assert verdict(report)[0].startswith("helpdesk success, greedy: arm wins with 60.0 %")
+
+
+def test_what_stands_first_or_level_at_either_temperature_has_its_price_named():
+    hot = {f"task-{n}": n % 2.0 for n in range(100)}
+    greedy = {"base": [0.0] * 100, "arm": [1.0] * 50 + [0.0] * 50, "sft": [1.0] * 90 + [0.0] * 10}
+    shares = {"base": dict.fromkeys(hot, 0.0), "arm": hot, "sft": {**hot, "task-0": 1.0}}
+    report = compare([
+        replace(one, items={**one.items, "eval/helpdesk/success_t1": shares[one.arm]})
+        for one in (evaluation(arm, scores) for arm, scores in greedy.items())
+    ])  # fmt: skip
+    said = verdict(report)
+    assert "sft wins" in said[0]
+    assert "level with arm" in said[1]
+    assert said[-1] == "Cost of one seed: sft no rollouts, 0 trained tokens; arm no rollouts, 0 trained tokens."
 
 
 def test_the_reversed_pair_has_the_reversed_interval():
