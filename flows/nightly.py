@@ -54,7 +54,7 @@ def carry_out_nightly(
     """One nightly run inside its flow."""
     kept = find_state(root).root / "nightly"
     request = replace(request, curtail=True)  # nobody looks at a night's histogram, which needs all K samples
-    plan = Plan(keep_going=True, prepare=_start_from(kept))
+    plan = Plan(keep_going=True, prepare=_start_from(kept, remembers=not request.quick))
     seed = kept if (kept / "dvc.lock").is_file() else root
     return carry_out(
         "nightly", request, run_id, str(root), plan, pull, tracked, seed, private=True,
@@ -62,10 +62,11 @@ def carry_out_nightly(
     )  # fmt: skip
 
 
-def _start_from(kept: Path) -> Callable[[Session], None]:
+def _start_from(kept: Path, remembers: bool) -> Callable[[Session], None]:
     """Let training start from the last good models, while the reference policy is the one they stand on.
 
-    Without new data it starts where it started last time, so that what has not changed does not run.
+    Without new data it starts where it started last time, so that what has not changed does not run. A night that
+    `remembers` keeps where it started before anything can fail, for arms that do.
     """
 
     def prepare(session: Session) -> None:
@@ -81,7 +82,7 @@ def _start_from(kept: Path) -> Callable[[Session], None]:
         if paths:
             add(session.place, paths)
             say(f"training starts from {', '.join(paths)}")
-        if not same:
+        if remembers and not same:
             keep_starts(session.root, kept / _STARTED, session.config)
 
     return prepare

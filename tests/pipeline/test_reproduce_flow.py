@@ -77,7 +77,12 @@ def test_a_quick_night_leaves_nothing_that_real_ones_would_go_on_from(checkout: 
     assert _night(checkout, "night-1", Request(quick=True), a="one").executed == 5
     assert not (checkout / ".state" / "nightly").exists()
     _night(checkout, "night-2", a="one")
-    assert (checkout / ".state" / "nightly" / LOCK_NAME).exists()
+    kept = checkout / ".state" / "nightly"
+    assert (kept / LOCK_NAME).exists()
+    _night(checkout, "night-3", a="one", b="two")
+    files = {path: path.read_text() for path in kept.rglob("*") if path.is_file()}
+    _night(checkout, "night-4", Request(quick=True), a="one", b="two", c="three")
+    assert {path: path.read_text() for path in kept.rglob("*") if path.is_file()} == files
 
 
 def _night(checkout: Path, run_id: str, request: Request = REQUEST, **files: str) -> Any:
