@@ -139,8 +139,12 @@ def _compare_the_others(session: Session, recording: Recording, failure: ChainFa
         outcomes = bring_all(rest, recording, {"pull": failure.outcomes["pull"]})
         before = {name: one for name, one in failure.outcomes.items() if one is not Outcome.UNCHANGED}
         summary = conclude(rest, recording, {**outcomes, **before}, failure.failed)
-    except PivotRLError as error:
+    except (PivotRLError, OSError) as error:  # what failed first is what is told first
         return f"the other arms could not be compared: {error}"
     failure.compared = summary.to_json()
-    finish(rest)
-    return f"the other arms were compared and recorded:\n\n{summary.text()}"
+    told = f"the other arms were compared and recorded:\n\n{summary.text()}"
+    try:
+        finish(rest)
+    except (PivotRLError, OSError) as error:
+        return f"{told}\n\nwhat the next run starts from could not be kept: {error}"
+    return told

@@ -64,6 +64,13 @@ def test_a_night_with_a_failed_arm_keeps_the_good_models_of_the_others(checkout:
     assert find_record(checkout, "night-2").lock()["train@pivotrl-0"].command.endswith("last-good/pivotrl-0")
 
 
+def test_a_failed_arm_is_told_first_where_its_night_cannot_keep_the_others_models_either(checkout: Path) -> None:
+    _breaking(checkout, "sft")
+    (checkout / ".state/nightly/dvc.lock").mkdir(parents=True)
+    with pytest.raises(ChainFailedError, match=r"the weights are no numbers[\s\S]+could not be kept"):
+        _night(checkout, "night-1", a="one")
+
+
 def test_an_arm_that_failed_starts_where_it_started_once_it_is_mended(checkout: Path) -> None:
     broken = checkout.parent / "broken"
     _breaking(checkout, "pivotrl", f"out({str(broken)!r}).exists()")
