@@ -6,13 +6,12 @@ run that never had them. A failed stage that all arms share leaves nothing to co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from flows.request import read_values, values_text
 from flows.session import Session
-from pivotrl_core.config.graph import derive_graph, load_graph
+from pivotrl_core.config.graph import Graph, derive_graph, load_graph, stage_entries
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
@@ -53,20 +52,22 @@ def without_failed(session: Session, failed: Iterable[str]) -> Session | None:
     return replace(session, config=config)
 
 
-def _arms_of(graph: Mapping[str, Any], stage: str) -> set[str]:
+def _arms_of(graph: Graph, stage: str) -> set[str]:
     """The arms that need a stage; none where it is no arm's own."""
     group, _, key = stage.partition("@")
     if group == "profile":
         return {one["arm"] for one in graph.get("selects", {}).values() if one["profile"] == key}
-    entry = graph.get(f"{group}s", {}).get(key)
+    entry = stage_entries(graph).get(group, {}).get(key)
     return {entry["arm"]} if entry else set()
 
 
-def _reduced(graph: Mapping[str, Any], config: Config) -> dict[str, Any]:
+def _reduced(graph: Graph, config: Config) -> Graph:
     """The graph of fewer arms, with its entries as they are: those of a nightly start from kept models."""
     derived = derive_graph(config)
-    entries = {
-        group: {key: graph[group][key] for key in derived[group]}
-        for group in ("profiles", "selects", "trains", "evaluates")
+    return {
+        **derived,
+        "profiles": {key: graph["profiles"][key] for key in derived["profiles"]},
+        "selects": {key: graph["selects"][key] for key in derived["selects"]},
+        "trains": {key: graph["trains"][key] for key in derived["trains"]},
+        "evaluates": {key: graph["evaluates"][key] for key in derived["evaluates"]},
     }
-    return {**derived, **entries}

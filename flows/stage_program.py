@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.request import Request, read_values
-from pivotrl_core.config.graph import derive_graph, load_graph
+from pivotrl_core.config.graph import Graph, TrainEntry, derive_graph, load_graph, stage_entries
 from pivotrl_core.config.loading import load_config, parse_config
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
@@ -20,8 +20,6 @@ from tasks.settings import State, find_state, main_checkout
 from tasks.torchrun import check_launched, is_launched, launch, rank
 
 Program = Callable[[StageContext, str, Mapping[str, Any]], None]
-
-GROUPS = {"profile": "profiles", "select": "selects", "train": "trains", "evaluate": "evaluates"}
 
 
 def run_stage_program(root: Path, name: str, key: str = "") -> None:
@@ -61,7 +59,7 @@ def _scratch(root: Path, state: State, name: str) -> AbstractContextManager[Path
     return stage_scratch(root, state, name) if rank() == 0 else nullcontext(state.scratch)
 
 
-def read_graph(root: Path) -> tuple[dict[str, Any], Config]:
+def read_graph(root: Path) -> tuple[Graph, Config]:
     """graph.yaml, and the configuration that it follows from.
 
     Raises:
@@ -74,7 +72,7 @@ def read_graph(root: Path) -> tuple[dict[str, Any], Config]:
     return graph, _config_of(graph, root / "params.yaml")
 
 
-def _config_of(graph: Mapping[str, Any], params: Path) -> Config:
+def _config_of(graph: Graph, params: Path) -> Config:
     """The configuration that graph.yaml follows from: with all arms (`pivotrl graph`), or with those that a flow runs.
 
     A flow leaves out arms that the trajectories have no environment for.
@@ -91,24 +89,27 @@ def _config_of(graph: Mapping[str, Any], params: Path) -> Config:
     )
 
 
-def _from_base(graph: Mapping[str, Any]) -> dict[str, Any]:
+def _from_base(graph: Graph) -> Graph:
     """graph.yaml as it derives: a nightly run lets arms that start from base go on from a kept model of their own."""
+    result = graph.copy()
     trains = graph.get("trains")
-    if not isinstance(trains, dict):
-        return dict(graph)
-    kept = {key for key, train in trains.items() if isinstance(train, dict) and train.get("start") == f"{STARTS}/{key}"}
-    return {
-        **graph,
-        "trains": {key: {**train, "start": BASE} if key in kept else train for key, train in trains.items()},
-    }
+    if isinstance(trains, dict):  # it is not, or an entry is not, in a file that somebody edited
+        result["trains"] = {key: _train_from_base(key, train) for key, train in trains.items()}
+    return result
 
 
-def _entry(graph: Mapping[str, Any], name: str, key: str) -> Mapping[str, Any]:
-    if name not in GROUPS:
+def _train_from_base(key: str, train: TrainEntry) -> TrainEntry:
+    kept = isinstance(train, dict) and train.get("start") == f"{STARTS}/{key}"
+    return {**train, "start": BASE} if kept else train
+
+
+def _entry(graph: Graph, name: str, key: str) -> Mapping[str, Any]:
+    groups = stage_entries(graph)
+    if name not in groups:
         if key:
-            raise ConfigError(f"stage {name}: takes no --key, found {key!r}; only {', '.join(GROUPS)} take one")
-        return graph
-    entries: Mapping[str, Any] = graph.get(GROUPS[name]) or {}
+            raise ConfigError(f"stage {name}: takes no --key, found {key!r}; only {', '.join(groups)} take one")
+        return {}
+    entries = groups[name]
     if key not in entries:
         raise ConfigError(f"stage {name}: --key {key!r} is not in graph.yaml; one of {', '.join(entries)}")
     return dict(entries[key])
@@ -150,7 +151,7 @@ def _evaluate(context: StageContext, _key: str, entry: Mapping[str, Any]) -> Non
     run_evaluate(context, entry["arm"], entry["seed"], entry["policy"])
 
 
-def _compare(context: StageContext, _key: str, _graph: Mapping[str, Any]) -> None:
+def _compare(context: StageContext, _key: str, _entry: Mapping[str, Any]) -> None:
     from pivotrl_core.stages.compare import run_compare
 
     run_compare(context)

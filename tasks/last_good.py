@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from pivotrl_core.config.base import BASE_POLICY
-from pivotrl_core.config.graph import load_graph
+from pivotrl_core.config.graph import Graph, load_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.evaluation.scorecard import is_in_domain
 from pivotrl_core.files import read_json, write_json, write_text
@@ -169,5 +169,5 @@ def _base(root: Path) -> str:
     return dict(outs).get(BASE, "")
 
 
-def _read_graph(root: Path) -> dict[str, Any]:
+def _read_graph(root: Path) -> Graph:
     return load_graph(root / "graph.yaml")

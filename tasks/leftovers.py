@@ -7,22 +7,22 @@ that no stage made are never touched.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from pivotrl_core.config.graph import Graph, stage_entries
 from tasks.dvc_lock import LOCK_NAME, read_lock
 
 
-def remove_leftovers(root: Path, graph: Mapping[str, Any]) -> list[str]:
+def remove_leftovers(root: Path, graph: Graph) -> list[str]:
     """Remove them, and folders that are empty after it. Returns the removed paths.
 
     Args:
         root: The checkout.
-        graph: Content of graph.yaml: the groups `profiles`, `selects`, `trains`, `evaluates` by stage key.
+        graph: What belongs to it.
     """
     lock = read_lock(root / LOCK_NAME)
-    live = {f"{group[:-1]}@{key}" for group, entries in graph.items() for key in entries}
+    live = {f"{stage}@{key}" for stage, entries in stage_entries(graph).items() for key in entries}
     kept = {path for name, stage in lock.items() if "@" not in name or name in live for path in stage.outs}
     gone = sorted(
         {path for name, stage in lock.items() if "@" in name and name not in live for path in stage.outs} - kept

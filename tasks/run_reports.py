@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pivotrl_core.config.graph import load_graph
+from pivotrl_core.config.graph import Graph, load_graph
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import read_json, read_jsonl
 from pivotrl_core.types import Json
@@ -23,7 +23,7 @@ class RunReports:
 
     root: Path
     params: Mapping[str, Json]
-    graph: Mapping[str, Json]
+    graph: Graph
     comparison: Mapping[str, Json]
     candidates: Mapping[str, Json]
     profiles: Reports

@@ -7,8 +7,9 @@ a stage that finds one which does not follow from params.yaml stops.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from pivotrl_core.config.arms import Arm, GRPOTrain
 from pivotrl_core.config.base import BASE_POLICY
@@ -18,6 +19,49 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_text
 
 HEADER = "# Generated from params.yaml (arms, seeds) by `pivotrl graph`. dvc.yaml runs over it. Do not edit.\n"
+
+
+class ProfileEntry(TypedDict):
+    """A profile: the folder of the policy that samples."""
+
+    policy: str
+
+
+class SelectEntry(TypedDict):
+    """A pool: the arm whose rule selects it, and the key of the profile that it is selected from."""
+
+    arm: str
+    profile: str
+
+
+class TrainEntry(TypedDict):
+    """A training: the folder of the policy it starts from, the key of its pool, and what it may read (`_reads`)."""
+
+    arm: str
+    seed: int
+    start: str
+    pool: str
+    turns: str
+    sampling: str
+
+
+class EvaluateEntry(TypedDict):
+    """An evaluation: the folder of the policy."""
+
+    arm: str
+    seed: int
+    policy: str
+
+
+class Graph(TypedDict, total=False):
+    """graph.yaml: its groups by stage key, and what `compare` and the verifier read (`derive_graph`)."""
+
+    profiles: dict[str, ProfileEntry]
+    selects: dict[str, SelectEntry]
+    trains: dict[str, TrainEntry]
+    evaluates: dict[str, EvaluateEntry]
+    compares: dict[str, str]
+    rules: str
 
 
 def policy_folder(arm: str, seed: int) -> str:
@@ -35,17 +79,17 @@ def pool_key(arm: str, start: str, seed: int) -> str:
     return arm if start == "base" else f"{arm}-{seed}"
 
 
-def derive_graph(config: Config) -> dict[str, Any]:
+def derive_graph(config: Config) -> Graph:
     """Plain values of graph.yaml: `profiles`, `selects`, `trains`, `evaluates` by stage key, `compares`, `rules`.
 
     `compares` names the folders that `compare` reads beside the evaluations. DVC has no dependency that is there or
     not, so where no arm trains (base alone), and nothing makes these folders, the evaluations are named once more.
     `rules` is the parameter that says which environment's rules the verifier knows.
     """
-    profiles: dict[str, Any] = {}
-    selects: dict[str, Any] = {}
-    trains: dict[str, Any] = {}
-    evaluates: dict[str, Any] = {}
+    profiles: dict[str, ProfileEntry] = {}
+    selects: dict[str, SelectEntry] = {}
+    trains: dict[str, TrainEntry] = {}
+    evaluates: dict[str, EvaluateEntry] = {}
     for name, arm in config.arms.items():
         for seed in config.seeds:
             evaluates[f"{name}-{seed}"] = {"arm": name, "seed": seed, "policy": policy_folder(name, seed)}
@@ -56,8 +100,10 @@ def derive_graph(config: Config) -> dict[str, Any]:
             policy = policy_folder(start, seed)
             profiles[profile] = {"policy": policy}
             selects[pool] = {"arm": name, "profile": profile}
-            train = {"arm": name, "seed": seed, "start": policy, "pool": pool}
-            trains[f"{name}-{seed}"] = train | _reads(name, arm, pool)
+            turns, sampling = _reads(name, arm, pool)
+            trains[f"{name}-{seed}"] = {
+                "arm": name, "seed": seed, "start": policy, "pool": pool, "turns": turns, "sampling": sampling,
+            }  # fmt: skip
     folders = {"pools": "data/pools", "profiles": "data/profiles", "trains": "reports/train"}
     compares = folders if trains else dict.fromkeys(folders, "reports/evaluate")
     return {
@@ -66,7 +112,7 @@ def derive_graph(config: Config) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _reads(name: str, arm: Arm, pool: str) -> dict[str, str]:
+def _reads(name: str, arm: Arm, pool: str) -> tuple[str, str]:
     """What training may read: the folder that its turns come from, and the parameters that sampling them depends on.
 
     An arm that profiles again reads all candidates and the settings of profiles; no other may depend on these, or a
@@ -74,8 +120,8 @@ def _reads(name: str, arm: Arm, pool: str) -> dict[str, str]:
     dependency that is there or not, so for those others one that they have is named twice.
     """
     if isinstance(arm.train, GRPOTrain) and arm.train.reprofile is not None:
-        return {"turns": "data/candidates", "sampling": "profile"}
-    return {"turns": f"data/pools/{pool}", "sampling": f"arms.{name}.train"}
+        return "data/candidates", "profile"
+    return f"data/pools/{pool}", f"arms.{name}.train"
 
 
 def _rules(source: TrajectorySource) -> str:
@@ -92,15 +138,37 @@ def graph_text(config: Config) -> str:
     return HEADER + str(yaml.safe_dump(derive_graph(config), sort_keys=False, allow_unicode=True))
 
 
-def load_graph(path: Path) -> dict[str, Any]:
-    """Plain values of a graph.yaml, empty where it holds no mapping. Raises ConfigError where it is not readable."""
+def load_graph(path: Path) -> Graph:
+    """The graph in a graph.yaml, empty where it holds no mapping. Raises ConfigError where it is not readable."""
     import yaml
 
     try:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not readable; `pivotrl graph` writes it anew from params.yaml ({error})") from error
-    return value if isinstance(value, dict) else {}
+    return cast(Graph, value) if isinstance(value, dict) else {}
+
+
+def stage_entries(graph: Graph) -> dict[str, Mapping[str, Mapping[str, Any]]]:
+    """Entries by key of each stage that has keys."""
+    return {
+        "profile": graph.get("profiles", {}),
+        "select": graph.get("selects", {}),
+        "train": graph.get("trains", {}),
+        "evaluate": graph.get("evaluates", {}),
+    }
+
+
+def pool_of(graph: Graph, key: str) -> str:
+    """Key of the pool that an arm and seed (`pivotrl-0`) train on; empty where they train on none."""
+    train = graph.get("trains", {}).get(key)
+    return train["pool"] if train else ""
+
+
+def profile_of(graph: Graph, pool: str) -> str:
+    """Key of the profile that a pool was selected from; empty where there is no such pool."""
+    select = graph.get("selects", {}).get(pool)
+    return select["profile"] if select else ""
 
 
 def write_graph(config: Config, path: Path) -> bool:

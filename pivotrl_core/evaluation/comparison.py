@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
 
+from pivotrl_core.config.graph import Graph
 from pivotrl_core.evaluation.costs import cost_by_arm
 from pivotrl_core.evaluation.pairing import Scores, match, stack
 from pivotrl_core.evaluation.scorecard import Evaluation, benchmark_of, gather, is_in_domain, order_of
@@ -27,7 +28,7 @@ def compare(
     selects: Mapping[str, Mapping[str, Json]] | None = None,
     trains: Mapping[str, Mapping[str, Json]] | None = None,
     profiles: Mapping[str, Mapping[str, Json]] | None = None,
-    graph: Mapping[str, Json] | None = None,
+    graph: Graph | None = None,
 ) -> dict[str, Json]:
     """Content of reports/compare/report.json.
 

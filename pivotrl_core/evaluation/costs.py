@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pivotrl_core.config.graph import Graph, TrainEntry, pool_of, profile_of
 from pivotrl_core.types import Json
 
 COST_LABELS = {
@@ -28,26 +29,24 @@ Reports = Mapping[str, Mapping[str, Json]]
 
 
 def cost_by_arm(
-    arms: Sequence[str], selects: Reports, trains: Reports, profiles: Reports, graph: Mapping[str, Json]
+    arms: Sequence[str], selects: Reports, trains: Reports, profiles: Reports, graph: Graph
 ) -> dict[str, dict[str, float]]:
     """Mean cost of one seed of each arm: totals, and `profiling_turns` and `start_turns` as the parts of them."""
     return {arm: _cost(arm, selects, trains, profiles, graph) for arm in arms}
 
 
-def _cost(
-    arm: str, selects: Reports, trains: Reports, profiles: Reports, graph: Mapping[str, Json]
-) -> dict[str, float]:
+def _cost(arm: str, selects: Reports, trains: Reports, profiles: Reports, graph: Graph) -> dict[str, float]:
     runs = {key: entry for key, entry in graph.get("trains", {}).items() if entry["arm"] == arm}
     keys = list(runs) or [key for key, report in trains.items() if report.get("arm") == arm]
     total: dict[str, float] = dict.fromkeys((*COUNTS[:3], "training_turns", "start_turns", "profiling_turns"), 0.0)
     for key in keys:
         own = _counts(trains.get(key, {}))
-        start = _counts(trains.get(_start_key(runs.get(key, {})), {}))
+        start = _counts(trains.get(_start_key(runs.get(key)), {}))
         paid = [
             (own, "training_turns"),
             (start, "start_turns"),
             (_profile_counts(key, arm, selects, trains, profiles, graph), "profiling_turns"),
-            (_profile_counts(_start_key(runs.get(key, {})), "", selects, trains, profiles, graph), "profiling_turns"),
+            (_profile_counts(_start_key(runs.get(key)), "", selects, trains, profiles, graph), "profiling_turns"),
         ]
         for part, name in paid:
             again = part.pop("reprofiling_turns", 0.0)
@@ -69,19 +68,18 @@ def _counts(report: Mapping[str, Json]) -> dict[str, float]:
     return {name: float(metrics[f"cost/{name}"]) for name in names if metrics.get(f"cost/{name}") is not None}
 
 
-def _start_key(run: Mapping[str, Json]) -> str:
+def _start_key(run: TrainEntry | None) -> str:
     """`sft-0` for a policy that starts from models/sft/0; empty for one that starts from base."""
-    parts = str(run.get("start", "")).split("/")
+    parts = run["start"].split("/") if run else []
     return f"{parts[1]}-{parts[2]}" if len(parts) == 3 else ""
 
 
 def _profile_counts(
-    key: str, arm: str, selects: Reports, trains: Reports, profiles: Reports, graph: Mapping[str, Json]
+    key: str, arm: str, selects: Reports, trains: Reports, profiles: Reports, graph: Graph
 ) -> dict[str, float]:
-    pool = str(graph.get("trains", {}).get(key, {}).get("pool", arm))
+    pool = pool_of(graph, key) or arm
     if pool not in selects:
         return {}
     if not pays_profile(selects[pool], trains.get(key, {})):
         return {}
-    name = graph.get("selects", {}).get(pool, {}).get("profile", "base")
-    return _counts(profiles.get(str(name), {}))
+    return _counts(profiles.get(profile_of(graph, pool) or "base", {}))

@@ -75,7 +75,7 @@ def _draw_success(axis: Axes, report: Mapping[str, Json], points: Points) -> Non
 
 def _pool_size(run: RunReports, arm: str) -> float | None:
     """Mean over the arm's pools: one for all seeds, or one a seed."""
-    keys = {str(entry.get("pool", "")) for entry in run.graph.get("trains", {}).values() if entry.get("arm") == arm}
+    keys = {entry["pool"] for entry in run.graph.get("trains", {}).values() if entry["arm"] == arm}
     sizes = [float(run.pools[key]["kept"]) for key in keys or {arm} if "kept" in run.pools.get(key, {})]
     return fmean(sizes) if sizes else None
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from pivotrl_core.config.graph import load_graph
+from pivotrl_core.config.graph import Graph, load_graph, pool_of, profile_of
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.config.stages import TrackingConfig
 from pivotrl_core.errors import ConfigError
@@ -74,14 +74,14 @@ def _rebuild(
     tracker.client.set_tag(parent, COMMIT_TAG, commit)  # last: what ends before it is rebuilt
 
 
-def stage_folders(root: Path, graph: Mapping[str, Json], arm: str, seed: int) -> list[Path]:
+def stage_folders(root: Path, graph: Graph, arm: str, seed: int) -> list[Path]:
     """The report folders that belong to an arm and seed, in the order of the pipeline; those that exist.
 
     The profile's only where the arm pays for it, as in the comparison.
     """
     key = f"{arm}-{seed}"
-    pool = graph.get("trains", {}).get(key, {}).get("pool", "")
-    profile = graph.get("selects", {}).get(pool, {}).get("profile", "")
+    pool = pool_of(graph, key)
+    profile = profile_of(graph, pool)
     pays = pays_profile(_report(root / "data/pools" / pool), _report(root / "reports/train" / key))
     places = [
         f"data/profiles/{profile}" if profile and pays else "",
