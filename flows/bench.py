@@ -170,7 +170,7 @@ def gpu(
     parts: Annotated[str, typer.Option(help="names with commas; all where none is given")] = "",
     threads: Threads = 2,
 ) -> None:  # fmt: skip
-    """All of these on one GPU, models of random weights. Example: pivotrl bench gpu --dry-run."""
+    """Train, profile, curtail, iterate on one GPU, models of random weights. Example: pivotrl bench gpu --dry-run."""
     _prepare()
     if not dry_run:
         _check_gpu()

@@ -76,8 +76,12 @@ class Plan:
 DEFAULT_PLAN = Plan()
 
 
-def pull_from_source(session: Session) -> None:
+def pull_from_source(session: Session, prune: bool = False) -> None:
     """Bring data/pulled up to date with the source of the configuration, within the time that a stage may take.
+
+    Args:
+        session: Where, and with which configuration.
+        prune: Drop files that the source no longer has.
 
     Raises:
         StageFailedError: The program failed, with its exit code, or passed the deadline. The last pull stays valid.
@@ -88,6 +92,7 @@ def pull_from_source(session: Session) -> None:
     # Stages may be cut off from the hub; a pull is what goes outside.
     environment = child_environment(session.root, session.state, offline=False)
     command = [sys.executable, "-m", "tasks.pull_program", str(main_checkout(session.checkout))]
+    command += ["--prune"] if prune else []
     code = run_supervised(command, session.root, environment, log, poll=LogEcho(log).poll)
     if code != 0:
         raise StageFailedError(f"pull from {source_name(session.config.source)}", code, log, last_lines(log))

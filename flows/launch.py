@@ -110,7 +110,10 @@ def launch_serving(cron: str, timezone: str, request: Request) -> None:
 
 
 def pull_here(prune: bool = False) -> str:
-    """Pull into the checkout or worktree, without DVC; under the project lock, so that no run's data change."""
+    """Pull into the checkout or worktree, without DVC; under the project lock, so that no run's data change.
+
+    With `prune` the next night, which has pulled data of its own, drops what is gone too.
+    """
     from pivotrl_core.config.loading import load_config
     from tasks.project_lock import hold_lock
     from tasks.run_ids import new_run_id
@@ -120,6 +123,8 @@ def pull_here(prune: bool = False) -> str:
     root, state = _prepare()
     with hold_lock(state.lock, f"pull-{new_run_id()}"):
         manifest = pull_inputs(load_config(root / "params.yaml"), root, main_checkout(root), prune)
+        if prune and state.nightly.is_dir():
+            state.prune_mark.touch()
     gone = sum(file.gone for file in manifest.files)
     kept = f", {gone} of them gone at the source (--prune drops those)" if gone else ""
     return f"data/pulled: {len(manifest.files)} files{kept}"

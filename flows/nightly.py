@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,12 @@ def nightly(request: Mapping[str, Any] | None = None, run_id: str = "", checkout
 
 
 def carry_out_nightly(
-    root: Path, request: Request, run_id: str, pull: Pull = pull_from_source, tracked: bool = True
+    root: Path, request: Request, run_id: str, pull: Pull | None = None, tracked: bool = True
 ) -> Summary:
-    """One nightly run inside its flow."""
-    kept = find_state(root).root / "nightly"
+    """One nightly run inside its flow; `pull` brings its data (default: from the source)."""
+    state = find_state(root)
+    kept = state.nightly
+    pull = pull or partial(pull_from_source, prune=state.prune_mark.is_file())
     request = replace(request, curtail=True)  # nobody looks at a night's histogram, which needs all K samples
     plan = Plan(keep_going=True, prepare=_start_from(kept, remembers=not request.quick))
     seed = kept if (kept / "dvc.lock").is_file() else root
@@ -96,6 +99,7 @@ def _keep_for_next(kept: Path) -> Callable[[Session], None]:
         # In this order, and after what it started from: a night that was killed between any two is followed by one that
         # restores its results.
         seed_from(session.root, kept)
+        session.state.prune_mark.unlink(missing_ok=True)
         good = keep_good(session.root, kept, session.config)
         say(f"good models: {', '.join(good) if good else 'none'}")
 

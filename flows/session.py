@@ -12,7 +12,7 @@ from flows import quick
 from flows.parameters import complete_parameters, require_parameters
 from flows.request import Request, read_values, values_text
 from flows.terminal import say
-from pivotrl_core.config.graph import derive_graph, graph_text, write_graph
+from pivotrl_core.config.graph import check_served, derive_graph, graph_text, write_graph
 from pivotrl_core.config.inputs import HubModel
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
@@ -53,7 +53,9 @@ def load_request(checkout: Path, request: Request) -> tuple[Mapping[str, object]
     """Parameter values and configuration of a request. Raises ConfigError before anything runs."""
     path = request.file(checkout)
     values = request.apply(read_values(path))
-    return values, parse_config(values, str(path))
+    config = parse_config(values, str(path))
+    check_served(config)
+    return values, config
 
 
 @contextmanager

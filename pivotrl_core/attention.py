@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
@@ -28,11 +29,12 @@ def grouped_attention(
 ) -> Tensor:
     """Attention [R, H, Q, D] of queries to keys and values [R, H_kv, K, D], which serve H / H_kv heads each.
 
-    On a GPU torch (2.13) has no kernel for a mask and grouped heads together but the one that writes all scores to
-    memory. So there each head gets keys and values of its own where there is a mask.
+    Of the kernels that a GPU has left here (`prepare_torch`) none but the one that writes all scores to memory takes
+    grouped heads with a mask or in fp32. So there each head gets keys and values of its own.
     """
     group = query.shape[1] // keys.shape[1]
-    if mask is not None and group > 1 and query.device.type != "cpu":
+    alone = mask is not None or query.dtype == torch.float32
+    if alone and group > 1 and query.device.type != "cpu":
         keys, values = (one.repeat_interleave(group, dim=1) for one in (keys, values))
         group = 1
     return scaled_dot_product_attention(

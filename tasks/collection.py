@@ -73,7 +73,7 @@ def _remove_unread(folder: Path) -> int:
 
 def _wanted(root: Path, state: State, cache: Path) -> set[str]:
     """Cache names (MD5, `.dir` for folders) that the checkout, the nightly's seed or a recorded run needs."""
-    here = [*read_lock(root / LOCK_NAME).values(), *read_lock(state.root / "nightly" / LOCK_NAME).values()]
+    here = [*read_lock(root / LOCK_NAME).values(), *read_lock(state.nightly / LOCK_NAME).values()]
     here += [parse_pointer((root / name).read_text(encoding="utf-8"), name) for name in _pointers(root)]
     wanted: set[str] = set()
     for stage in (*here, *_recorded(Repository(root))):

@@ -68,6 +68,16 @@ class State:
         return self.root / "runs"
 
     @property
+    def nightly(self) -> Path:
+        """What one night leaves for the next: dvc.lock, pulled data, good models."""
+        return self.root / "nightly"
+
+    @property
+    def prune_mark(self) -> Path:
+        """A file that is there from a pruning pull on until a night has dropped what is gone from the source, too."""
+        return self.nightly / "prune"
+
+    @property
     def staging(self) -> Path:
         """What a killed pull into a private worktree had fetched; on the file system of the worktrees."""
         return self.root / "pull-staging"

@@ -25,7 +25,9 @@ class TransformersEngineConfig(Section):
 class ServerConfig(Section):
     """What engines behind HTTP have in common."""
 
-    concurrency: PositiveInt = Field(64, le=1024, description="requests in flight at once, over all endpoints")
+    concurrency: PositiveInt = Field(
+        64, le=1024, description="requests in flight at once, over all endpoints; a GPU is fast with some hundreds"
+    )
     request_seconds: Seconds = Field(600.0, description="how long one request may take before it is tried again")
     retries: Count = Field(
         5, le=100, description="more tries of a request after a lost connection, a time-out, or an answer 429 or 5xx"

@@ -13,6 +13,7 @@ from typing import Any, TypedDict, cast
 
 from pivotrl_core.config.arms import Arm, GRPOTrain
 from pivotrl_core.config.base import BASE_POLICY
+from pivotrl_core.config.engine import OpenAIEngineConfig
 from pivotrl_core.config.inputs import EmbeddedSource, TrajectorySource
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
@@ -157,6 +158,21 @@ def stage_entries(graph: Graph) -> dict[str, Mapping[str, Mapping[str, Any]]]:
         "train": graph.get("trains", {}),
         "evaluate": graph.get("evaluates", {}),
     }
+
+
+def check_served(config: Config) -> None:
+    """Raise ConfigError where a stage would sample through servers (`kind: openai`) that serve another policy."""
+    engine = config.engine
+    if not isinstance(engine, OpenAIEngineConfig):
+        return
+    entries = stage_entries(derive_graph(config))
+    for stage in engine.stages:
+        policies = {str(entry["policy"]) for entry in entries[stage].values()}
+        if others := sorted(policies - {Path(engine.serves).as_posix()}):
+            raise ConfigError(
+                f"engine.stages: the servers serve {engine.serves}, and '{stage}' samples from {', '.join(others)} "
+                f"too; leave '{stage}' out, so that it samples in its own process, or take kind: vllm"
+            )
 
 
 def pool_of(graph: Graph, key: str) -> str:

@@ -46,6 +46,18 @@ class SoftwareConfig(Section):
     )
 
 
+class TerminalConfig(Section):
+    """Turns of terminal agents (rows of domain terminal)."""
+
+    similarity_threshold: Probability | None = Field(
+        None, description="similarity from which commands that were not executed are the same; none: no similarity is"
+    )
+    refuse_early: bool = Field(False, description="a claim to be done where the expert goes on is refused")
+    vary: bool = Field(
+        True, description="commands must have one effect in a changed copy of the workspace too, not in this one alone"
+    )
+
+
 class SearchConfig(Section):
     """Turns of browsing agents (rows of domain search)."""
 
@@ -58,7 +70,10 @@ class SearchConfig(Section):
         "the first page alone is 0.71",
     )
     results: int = Field(5, ge=1, le=100, description="how many pages of a query are looked at, with an index")
-    index: str | None = Field(None, description="folder of documents that queries are tried on; none: words decide")
+    index: str | None = Field(
+        None,
+        description="folder of documents that queries are tried on, in the checkout or absolute; none: words decide",
+    )
 
 
 class VerifierConfig(Section):
@@ -83,6 +98,7 @@ class VerifierConfig(Section):
         "compared, whatever the schema says: exact, identifier, caseless, words, text, date, date-time, time, "
         "unordered, ignored",
     )
+    terminal: TerminalConfig = TerminalConfig()
     software: SoftwareConfig = SoftwareConfig()
     search: SearchConfig = SearchConfig()
     reward: RewardConfig = RewardConfig()

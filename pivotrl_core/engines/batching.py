@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def batches_by_length(lengths: Sequence[int], overhead: int = 48) -> list[list[int]]:
+def batches_by_length(lengths: Sequence[int], overhead: int = 48, most: int | None = None) -> list[list[int]]:
     """Indices in batches of similar lengths, so that little is padding: the cheapest cut of the sorted order.
+
+    With `most` none has more tokens, padding among them, unless it has one sequence alone.
 
     >>> batches_by_length([5, 200, 6, 190])
     [[0, 2], [3, 1]]
     """
     order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
-    return [[order[at] for at in run] for run in runs_by_length([lengths[i] for i in order], overhead)]
+    runs = runs_by_length([lengths[i] for i in order], overhead)
+    if most is not None:
+        runs = [part for run in runs for part in _parts(run, max(1, most // max(1, lengths[order[run[-1]]])))]
+    return [[order[at] for at in run] for run in runs]
+
+
+def _parts(run: range, rows: int) -> list[range]:
+    return [run[start : start + rows] for start in range(0, len(run), rows)]
 
 
 def runs_by_length(lengths: Sequence[int], overhead: int = 400) -> list[range]:

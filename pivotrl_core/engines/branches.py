@@ -10,8 +10,8 @@ recurrent layers: `sharing.py` tells which models those are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -197,7 +197,8 @@ class TailCache:
         """Make a place for the newest token of every row, before a forward pass; `room` of them where all are taken."""
         if self.length == self.valid_RS.shape[1]:
             for tensors in (self.keys, self.values):
-                tensors[:] = [torch.nn.functional.pad(one, (0, 0, 0, room)) for one in tensors]
+                for layer, one in enumerate(tensors):  # one after the other, so that but one is there twice
+                    tensors[layer] = torch.nn.functional.pad(one, (0, 0, 0, room))
             self.valid_RS = torch.nn.functional.pad(self.valid_RS, (0, room))
         if self.newest_R is None:
             self.valid_RS[:, self.length] = True
@@ -285,12 +286,12 @@ class StemPrefill:
     values: list[Tensor] = field(default_factory=list)
 
     def attend(self, layer: int, query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
-        """Ordinary causal attention; the keys and values of the whole row are kept."""
+        """Ordinary causal attention; the rows' own keys and values are kept."""
+        self.keys.append(keys)
+        self.values.append(values)
         if self.prefix is not None:
             keys = torch.cat([self.prefix[0][layer].expand(len(keys), -1, -1, -1), keys], dim=2)
             values = torch.cat([self.prefix[1][layer].expand(len(values), -1, -1, -1), values], dim=2)
-        self.keys.append(keys)
-        self.values.append(values)
         width, length = query.shape[2], keys.shape[2]
         if width == length and keys.device.type != "cpu":  # a GPU's kernel for this needs no memory for a mask
             return grouped_attention(query, keys, values, scale, causal=True).transpose(1, 2)
@@ -306,6 +307,24 @@ def _attention(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any
 
 
 register_attention(ATTENTION, _attention)
+
+
+@contextmanager
+def plain_writes(device: torch.device) -> Iterator[None]:
+    """Let writes by index be plain on a GPU inside the block.
+
+    There torch's deterministic mode makes each of them a sort, and a copy of the whole store beside it. Rows and places
+    are distinct here, so that a plain one writes the same.
+    """
+    if device.type == "cpu" or not torch.are_deterministic_algorithms_enabled():
+        yield
+        return
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(False)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(True, warn_only=warn_only)
 
 
 def branch_attention(model: Any) -> AbstractContextManager[None]:

@@ -7,6 +7,7 @@ A pointer holds what the configuration says and no place on this machine: pointe
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,10 +37,13 @@ class Policy:
 
 
 def prepare_torch(compute: ComputeConfig) -> None:
-    """Set threads and forbid kernels whose result may change from run to run."""
+    """Set threads and forbid kernels whose result may change from run to run (on a GPU as far as there are others)."""
     import torch
 
     torch.set_num_threads(compute.threads_per_lane)
+    if compute.device == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it each product warns
+        torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every shape, and here each row has its own
     torch.use_deterministic_algorithms(True, warn_only=compute.device == "cuda")
     # Determinism does not need it here (nothing reads memory it did not write), and it costs 5 % of a decoding step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

@@ -22,7 +22,14 @@ from torch import Tensor
 from pivotrl_core import attention, lanes, seeding
 from pivotrl_core.engines.adapters import inner_model, lanes_for, merged_adapters
 from pivotrl_core.engines.batching import batches_by_length
-from pivotrl_core.engines.branches import Attending, StemCache, StemPrefill, TailCache, branch_attention
+from pivotrl_core.engines.branches import (
+    Attending,
+    StemCache,
+    StemPrefill,
+    TailCache,
+    branch_attention,
+    plain_writes,
+)
 from pivotrl_core.engines.decoding import Continuations, Decoder, Row, new_row
 from pivotrl_core.engines.model import context_tokens
 from pivotrl_core.engines.packing import packed_weights
@@ -58,6 +65,8 @@ CODE = (
     *(Path(str(one.__file__)) for one in (attention, lanes, seeding)),
 )
 CACHED = 2**19  # numbers of a block of logits: 2 MiB in fp32, about what a CPU's core keeps at hand
+AT_ONCE = 2**26  # the same on a GPU: 256 MiB, of which there are some five copies
+PREFILLED = 2**15  # tokens, padding among them, that a GPU reads in one forward pass (a CPU's reads them all)
 
 
 class TransformersEngine:
@@ -154,7 +163,7 @@ class TransformersEngine:
         """How the model computes while this engine samples: through branches, without gradient, adapters merged."""
         with (
             merged_adapters(self.model), torch.inference_mode(), packed_weights(self.model),
-            branch_attention(self.model),
+            branch_attention(self.model), plain_writes(self.model.device),
         ):  # fmt: skip
             yield
 
@@ -178,7 +187,8 @@ class TransformersEngine:
         rests = [list(p[lead:]) for p in prompts]
         self.count.prefilled += lead + sum(map(len, rests))
         stored = self.tail_cache(len(prompts), max(map(len, rests)))
-        for rows in batches_by_length([len(rest) for rest in rests]):
+        most = None if self.model.device.type == "cpu" else PREFILLED
+        for rows in batches_by_length([len(rest) for rest in rests], most=most):
             wide = max(len(rests[row]) for row in rows)
             if wide == 0:
                 continue
@@ -188,7 +198,7 @@ class TransformersEngine:
             index = self.tensor(rows)
             for store, new in ((stored.keys, writer.keys), (stored.values, writer.values)):
                 for layer in range(self.layers):
-                    store[layer][index, :, :wide] = new[layer][:, :, lead:]
+                    store[layer][index, :, :wide] = new[layer]
         return StemCache(stored.keys, stored.values, prefix)
 
     def forward(self, branches: Attending, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
@@ -208,7 +218,7 @@ class TransformersEngine:
             rows_of.setdefault(line, []).append(at)
         logits_NV = self.model.get_output_embeddings()(hidden_NH)
         on_cpu = logits_NV.device.type == "cpu"
-        step = max(1, CACHED // logits_NV.shape[1]) if on_cpu else max(1, len(logits_NV))
+        step = max(1, (CACHED if on_cpu else AT_ONCE) // logits_NV.shape[1])
         for start in range(0, len(logits_NV), step):
             block_BV = logits_NV[start : start + step]
             members = [at for line in range(start, start + len(block_BV)) for at in rows_of.get(line, ())]

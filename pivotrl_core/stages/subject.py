@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ from pivotrl_core.stages.portions import Portions
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A loaded policy, what samples from it, its renderer. `base` is None where the same weights are the base policy.
+    """A loaded policy, what samples from it, its renderer.
 
+    `base` loads the base policy's model when it is first asked, which is after all sampling: a server may need the
+    memory until then. It is None where the same weights are the base policy.
     `embedded` samples in this process; `engine` is the same one, or a server's in its stead (`sampled_elsewhere`).
     `portions` keeps what was measured so far, for the next start where this one is killed.
     """
@@ -35,7 +38,7 @@ class Subject:
     arm: str
     seed: int
     policy: Any
-    base: Any
+    base: Callable[[], Any] | None
     embedded: TransformersEngine
     engine: ChatEngine
     renderer: ChatRenderer
@@ -61,22 +64,22 @@ class Subject:
     def base_model(self) -> Iterator[Any]:
         """The base policy's inner model: the same one with its adapter off, or another."""
         with self.policy.model.disable_adapter() if self.policy.adapter else nullcontext():
-            yield self.embedded.model if self.base is None else self.base
+            yield self.embedded.model if self.base is None else self.base()
 
     def compute_in_fp32(self) -> None:
         """From here on compute both models in fp32: bf16's rounding alone is a KL of 0.0015 between equal policies."""
         self.embedded.model.float()
         if self.base is not None:
-            self.base.float()
+            self.base().float()
 
 
 def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Subject:
-    """Load the policy in `folder`, and the base policy where that is another model."""
+    """Load the policy in `folder`; the base policy, where that is another model, is loaded when it is needed."""
     config = context.config
     base_folder = policy_path(context, BASE)
     policy = load_policy(folder, base_folder, config.compute)
     same = folder == base_folder or (folder / ADAPTER).exists()
-    base = None if same else load_policy(base_folder, base_folder, config.compute).model
+    base = None if same else cache(lambda: load_policy(base_folder, base_folder, config.compute).model)
     renderer = configured_renderer(policy.tokenizer, config.data)
     engine = embedded_engine(policy.model, [renderer.eos_id], lanes=config.compute.lane_plan)
     portions = Portions(context.scratch / "portions", engine)

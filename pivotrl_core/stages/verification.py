@@ -6,6 +6,7 @@ With `verifier.service` verdicts come from another machine, which must have the 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.rewards import RewardRule
 from pivotrl_core.verifiers.row_fields import Grounds
 from pivotrl_core.verifiers.settings import FunctionalSettings, SearchSettings, SoftwareSettings
+from pivotrl_core.verifiers.terminal import TerminalSettings
 from pivotrl_core.verifiers.tool_call import DomainRules
 from pivotrl_core.verifiers.verdict_cache import VerdictCache
 
@@ -65,7 +67,8 @@ def verifier_here(config: Config, places: Places, kind: str | None = None) -> By
     settings = GraderSettings(
         tool=functional_settings(section), rules=rules, judge=judge, nemo_gym=read_settings(section.nemo_gym),
         software=SoftwareSettings(**section.software.model_dump()),
-        search=SearchSettings(**section.search.model_dump()), workspaces=places.workspaces, cache=cache,
+        search=search_settings(section.search, places), terminal=TerminalSettings(**section.terminal.model_dump()),
+        workspaces=places.workspaces, cache=cache,
     )  # fmt: skip
     return get_verifier(kind or section.kind, settings, reward_rule(section))
 
@@ -97,6 +100,12 @@ def functional_settings(section: VerifierConfig) -> FunctionalSettings:
         call_credit=section.call_credit,
         comparators=comparators,
     )
+
+
+def search_settings(section: SearchConfig, places: Places) -> SearchSettings:
+    """Settings of the grader of browsing turns; a relative index lies in the checkout, wherever the stage works."""
+    index = str(places.checkout / Path(section.index).expanduser()) if section.index else None
+    return replace(SearchSettings(**section.model_dump()), index=index)
 
 
 def reward_rule(section: VerifierConfig) -> RewardRule:

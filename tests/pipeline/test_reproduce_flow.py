@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from flows.launch import pull_here
 from flows.reproduce import NotReproducedError, reproduce
 from flows.request import Request
 from tasks.dvc_lock import LOCK_NAME
@@ -85,6 +86,31 @@ def test_a_quick_night_leaves_nothing_that_real_ones_would_go_on_from(checkout: 
     assert {path: path.read_text() for path in kept.rglob("*") if path.is_file()} == files
 
 
+def test_a_night_after_a_pruning_pull_drops_what_is_gone_from_the_source(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, params, source = checkout / "program.py", checkout / "params.yaml", checkout / "in"
+    program.write_text(
+        program.read_text().replace('out("data/pulled").iterdir()', 'out("data/pulled/train").iterdir()')
+    )
+    params.write_text(f"source: {{kind: folder, path: in}}\n{params.read_text()}")
+    git(checkout, "commit", "-qam", "from a folder")
+    source.mkdir()
+    for name in ("a", "b"):
+        (source / f"{name}.jsonl").write_text(f'{{"name": "{name}"}}\n')
+    _night(checkout, "night-1")
+    (source / "b.jsonl").unlink()
+    _night(checkout, "night-2")
+    kept = checkout / ".state/nightly"
+    assert sorted(path.name[0] for path in (kept / "data/pulled/train").iterdir()) == ["a", "b"]  # it stays in use
+    monkeypatch.chdir(checkout)
+    pull_here(prune=True)
+    assert _night(checkout, "night-3").executed == 4
+    assert [path.name[0] for path in (kept / "data/pulled/train").iterdir()] == ["a"]
+    assert find_record(checkout, "night-3").lock()["train@pivotrl-0"].command.endswith("last-good/pivotrl-0")
+    assert not (kept / "prune").exists()
+
+
 def _night(checkout: Path, run_id: str, request: Request = REQUEST, **files: str) -> Any:
     from prefect import flow
 
@@ -92,9 +118,8 @@ def _night(checkout: Path, run_id: str, request: Request = REQUEST, **files: str
 
     @flow(name="nightly", persist_result=False, validate_parameters=False)
     def body() -> Any:
-        return carry_out_nightly(
-            checkout, request, run_id, pull=lambda session: pull_text(session.root, **files), tracked=False
-        )
+        pull = (lambda session: pull_text(session.root, **files)) if files else None  # None: from the source
+        return carry_out_nightly(checkout, request, run_id, pull=pull, tracked=False)
 
     return body()
 

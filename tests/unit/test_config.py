@@ -11,7 +11,7 @@ import yaml
 
 from pivotrl_core.config.arms import GRPOTrain, PivotRuleConfig, SFTTrain
 from pivotrl_core.config.engine import OpenAIEngineConfig, VLLMEngineConfig
-from pivotrl_core.config.graph import derive_graph, graph_text, write_graph
+from pivotrl_core.config.graph import check_served, derive_graph, graph_text, write_graph
 from pivotrl_core.config.loading import config_digest, load_config, parse_config
 from pivotrl_core.config.stages import BENCHMARKS
 from pivotrl_core.config.tree import Config
@@ -282,6 +282,24 @@ def test_the_engine_is_the_model_in_the_process_unless_another_is_asked_for() ->
     openai = parse_config(tree(engine=OPENAI | {"endpoints": ["http://127.0.0.1:8000/v1/"]})).engine
     assert isinstance(openai, OpenAIEngineConfig)
     assert (openai.endpoints, openai.stages) == (("http://127.0.0.1:8000/v1",), ("profile",))
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ({"stages": ["profile", "evaluate"]}, r"'evaluate' samples from models/pivotrl/0 too; leave 'evaluate' out"),
+        ({"serves": "models/pivotrl/0"}, "'profile' samples from models/base too"),
+        ({"serves": "models/base/"}, ""),
+    ],
+)
+def test_servers_that_serve_another_policy_are_refused_before_anything_runs(engine, words):
+    arms = {"base": {}, "pivotrl": {"select": PIVOTS, "train": GRPO}}
+    config = parse_config(tree(engine=OPENAI | engine, seeds=[0], arms=arms))
+    if not words:
+        check_served(config)
+        return
+    with pytest.raises(ConfigError, match=words):
+        check_served(config)
 
 
 @pytest.mark.parametrize(
