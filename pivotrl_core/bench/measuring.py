@@ -295,6 +295,8 @@ def _serve(pipe: Connection, side: Side, before: Callable[[], None], device: Dev
     try:
         before()
         work = side.prepare(*side.arguments)
+        if device == "cuda":
+            without_plans()  # of all sides: our stages go without, and theirs meet as many shapes
         gauge = make_gauge(device)
         pipe.send(("done", None))
         while True:
@@ -311,6 +313,13 @@ def _serve(pipe: Connection, side: Side, before: Callable[[], None], device: Dev
             pipe.send(("memory", str(error).partition("\n")[0]))
         else:
             pipe.send(("failed", traceback.format_exc()))
+
+
+def without_plans() -> None:
+    """Let attention do without cuDNN, which plans anew for every shape (`engines/model.py`)."""
+    import torch
+
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def _run(work: Work, gauge: Gauge) -> Reading:
