@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pivotrl_core.config.base import Count, Decay, LearningRate, Name, PositiveInt, Probability, Section
+from pivotrl_core.config.base import Count, Decay, LearningRate, Name, PositiveInt, Probability, Section, Temperature
 from pivotrl_core.grpo.choices import AdvantageNormalisation, Baseline, KLEstimator, LossNormalisation, RatioLevel
 
 
@@ -140,7 +140,12 @@ class PolicyGradient(Section):
     steps: PositiveInt = 30
     prompts_per_step: PositiveInt = 8
     group_size: int = Field(8, ge=2, description="G")
-    temperature: float = Field(1.0, gt=0.0, le=4.0)
+    temperature: Temperature = 1.0
+    temperatures: tuple[Temperature, ...] = Field(
+        (),
+        description="in place of `temperature`: steps take them in turn. A low one trains what is likeliest, and so "
+        "greedy choices; 1 trains what the policy samples as it is",
+    )
     max_tokens: PositiveInt = 48
     baseline: Baseline = Baseline.MEAN
     advantage: AdvantageNormalisation = AdvantageNormalisation.GROUP_STD
@@ -166,6 +171,12 @@ class PolicyGradient(Section):
     def longest(self) -> int:
         """Largest number of tokens that a sample can have: L of `dr_grpo`."""
         return self.max_tokens
+
+    def at(self, step: int) -> Self:
+        """What one step is trained with: at its own temperature."""
+        if not self.temperatures:
+            return self
+        return self.model_copy(update={"temperature": self.temperatures[step % len(self.temperatures)]})
 
 
 class Reprofile(Section):

@@ -88,8 +88,10 @@ class EpisodeGroups:
             order = generator(self.seed, "task-order", position // size).permutation(size)
             tasks.append(self.tasks[int(order[position % size])])
 
+        temperature = self.config.at(step).temperature
+
         def play(own: range) -> list[Episode]:
-            return self.player.play(tasks, [self.config.temperature] * G, f"e2e-{step}", self.seed, own)
+            return self.player.play(tasks, [temperature] * G, f"e2e-{step}", self.seed, own)
 
         episodes, tokens = divide(self.policy, self.engine, len(tasks), play)
         self.count.add(tokens)

@@ -87,7 +87,7 @@ class PivotGroups:
             )
             for line, pivot in enumerate(pivots)
         ]
-        sampling = SamplingConfig(self.config.temperature, self.config.max_tokens)
+        sampling = SamplingConfig(self.config.at(step).temperature, self.config.max_tokens)
         samples = self.engine.sample(requests, sampling)
         groups = self._judged(pivots, [request.prompt_ids for request in requests], samples)
         self.order.note_mastered(place for place, group in zip(places, groups, strict=True) if self._is_mastered(group))

@@ -93,7 +93,7 @@ def train_policy_gradient(
     while progress.step < config.steps and (rounds is None or rounds.go_on(progress)):
         before = replace(source.count)
         groups = source.groups(progress.step)
-        metrics = train_step(policy, optimiser, groups, config, row_tokens, progress, source.rule)
+        metrics = train_step(policy, optimiser, groups, config.at(progress.step), row_tokens, progress, source.rule)
         progress.add_cost(source.count.since(before))
         on_step(progress, metrics if rounds is None else metrics | rounds.metrics(progress))
         progress.source = source.state()

@@ -47,6 +47,15 @@ def test_a_rewarded_letter_is_learnt(
     assert counters["rollout_turns"] == 25 * 4 * 8
 
 
+def test_steps_take_temperatures_in_turn_and_are_trained_at_their_own(tiny_llama: Path, tmp_path: Path) -> None:
+    run = Run(tiny_llama, tmp_path / "out", tmp_path / "scratch", FullParameters(kind="full"))
+    run.policy_gradient(config(steps=4, temperatures=[1.0, 0.25], optimiser={"learning_rate": 1e-6}), LETTER)
+    metrics = [line["metrics"] for line in read_jsonl(tmp_path / "out" / "metrics.jsonl")]
+    warm, cool, warm_again, cool_again = (one["train/entropy"] for one in metrics)
+    assert max(cool, cool_again) < 0.9 * min(warm, warm_again)
+    assert all(one["train/mismatch_abs_max"] < 1e-3 for one in metrics)
+
+
 def test_leave_one_out_without_a_standard_deviation_learns_too(tiny_qwen3: Path, tmp_path: Path) -> None:
     run = Run(tiny_qwen3, tmp_path / "out", tmp_path / "scratch", LoRA(rank=8, alpha=16.0))
     settings = config(steps=20, baseline="leave_one_out", advantage="none", loss="dr_grpo", ratio="sequence")
