@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,11 @@ def _name() -> str:
     return f"nightly-{name_flow_run()}"
 
 
+def _pull_as_marked(session: Session) -> None:
+    """Pull from the source; what is gone there is dropped where a pruning pull has left its mark."""
+    pull_from_source(session, prune=session.state.prune_mark.is_file())
+
+
 @flow(name="nightly", flow_run_name=_name, persist_result=False, validate_parameters=False)
 def nightly(request: Mapping[str, Any] | None = None, run_id: str = "", checkout: str = "") -> dict[str, Any]:
     """Pull what is new, profile only that, train from the last good model, evaluate, log, report.
@@ -50,12 +54,10 @@ def nightly(request: Mapping[str, Any] | None = None, run_id: str = "", checkout
 
 
 def carry_out_nightly(
-    root: Path, request: Request, run_id: str, pull: Pull | None = None, tracked: bool = True
+    root: Path, request: Request, run_id: str, pull: Pull = _pull_as_marked, tracked: bool = True
 ) -> Summary:
-    """One nightly run inside its flow; `pull` brings its data (default: from the source)."""
-    state = find_state(root)
-    kept = state.nightly
-    pull = pull or partial(pull_from_source, prune=state.prune_mark.is_file())
+    """One nightly run inside its flow."""
+    kept = find_state(root).nightly
     request = replace(request, curtail=True)  # nobody looks at a night's histogram, which needs all K samples
     plan = Plan(keep_going=True, prepare=_start_from(kept, remembers=not request.quick))
     seed = kept if (kept / "dvc.lock").is_file() else root

@@ -118,8 +118,11 @@ def _night(checkout: Path, run_id: str, request: Request = REQUEST, **files: str
 
     @flow(name="nightly", persist_result=False, validate_parameters=False)
     def body() -> Any:
-        pull = (lambda session: pull_text(session.root, **files)) if files else None  # None: from the source
-        return carry_out_nightly(checkout, request, run_id, pull=pull, tracked=False)
+        if not files:  # from the source
+            return carry_out_nightly(checkout, request, run_id, tracked=False)
+        return carry_out_nightly(
+            checkout, request, run_id, pull=lambda session: pull_text(session.root, **files), tracked=False
+        )
 
     return body()
 
