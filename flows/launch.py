@@ -122,9 +122,9 @@ def pull_here(prune: bool = False) -> str:
 
     root, state = _prepare()
     with hold_lock(state.lock, f"pull-{new_run_id()}"):
-        manifest = pull_inputs(load_config(root / "params.yaml"), root, main_checkout(root), prune)
-        if prune and state.nightly.is_dir():
+        if prune and state.nightly.is_dir():  # before anything is dropped here: a kill must not leave it to the nights
             state.prune_mark.touch()
+        manifest = pull_inputs(load_config(root / "params.yaml"), root, main_checkout(root), prune)
     gone = sum(file.gone for file in manifest.files)
     kept = f", {gone} of them gone at the source (--prune drops those)" if gone else ""
     return f"data/pulled: {len(manifest.files)} files{kept}"

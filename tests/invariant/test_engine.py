@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
 
 from pivotrl_core.engines import transformers_engine
-from pivotrl_core.engines.batching import batches_by_length
-from pivotrl_core.engines.branches import plain_writes
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig
 from pivotrl_core.engines.session import EpisodeSession
 from pivotrl_core.engines.stems import plan_stems
@@ -354,40 +350,6 @@ def test_a_session_keeps_no_more_than_its_longest_conversation_needs() -> None:
     turns_of(session)
     assert store.keys[0].shape[0] == 2
     assert store.keys[0].shape[2] < 90
-
-
-@settings(max_examples=100, deadline=None)
-@given(lengths=st.lists(st.integers(0, 300), max_size=30), overhead=st.integers(0, 100))
-def test_batches_by_length_take_each_row_once_and_cost_no_more_than_one_batch(
-    lengths: list[int], overhead: int
-) -> None:
-    batches = batches_by_length(lengths, overhead)
-    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
-    cost = sum(len(batch) * max(lengths[index] for index in batch) + overhead for batch in batches)
-    assert cost <= len(lengths) * max(lengths, default=0) + overhead
-
-
-@settings(max_examples=100, deadline=None)
-@given(lengths=st.lists(st.integers(0, 300), max_size=30), most=st.integers(1, 2000))
-def test_batches_of_bounded_size_take_each_row_once(lengths: list[int], most: int) -> None:
-    batches = batches_by_length(lengths, most=most)
-    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
-    assert all(len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= most for batch in batches)
-
-
-@pytest.mark.parametrize("warn_only", [False, True])
-def test_writes_by_index_are_plain_on_a_gpu_while_it_samples(warn_only: bool) -> None:
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=warn_only)
-    try:
-        with plain_writes(torch.device("cpu")):
-            assert torch.are_deterministic_algorithms_enabled()
-        with plain_writes(torch.device("cuda")), plain_writes(torch.device("cuda")):
-            assert not torch.are_deterministic_algorithms_enabled()
-        assert torch.are_deterministic_algorithms_enabled()
-        assert torch.is_deterministic_algorithms_warn_only_enabled() is warn_only
-    finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 @pytest.mark.parametrize("temperature", [0.02, 1.0])

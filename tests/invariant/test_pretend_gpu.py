@@ -22,6 +22,7 @@ from pivotrl_core.bench.sampling import EngineSampling, GenerateSampling
 from pivotrl_core.bench.shapes import random_model, write_shape
 from pivotrl_core.bench.steps import PaddedStep, Scores, TreeStep, disagreement, draw_group, with_sampled
 from pivotrl_core.config.stages import ComputeConfig
+from pivotrl_core.engines.branches import plain_writes
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.grpo import tree_attention
@@ -102,3 +103,18 @@ def test_sampling_profiling_and_an_iteration_stay_on_the_device(shape: Path) -> 
     assert done(DeskProfile(shape, on_gpu(), plan), candidates)["samples"] >= 2
     found = done(OurIteration(shape, on_gpu(), IterationPlan(2, 2, 1, 1, 4)), candidates)
     assert found == {"generated": (2 * 2 + 2) * 4, "pivots": 2}
+
+
+@pytest.mark.parametrize("warn_only", [False, True])
+def test_writes_by_index_are_plain_on_a_gpu_while_it_samples(warn_only: bool) -> None:
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=warn_only)
+    try:
+        with plain_writes(torch.device("cpu")):
+            assert torch.are_deterministic_algorithms_enabled()
+        with plain_writes(torch.device("cuda")), plain_writes(torch.device("cuda")):
+            assert not torch.are_deterministic_algorithms_enabled()
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled() is warn_only
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
