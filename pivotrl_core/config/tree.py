@@ -82,7 +82,8 @@ class Config(Section):
 
     def _check_rounds(self, name: str, arm: Arm) -> None:
         again = isinstance(arm.train, GRPOTrain) and arm.train.reprofile is not None
-        if again and self.profile.is_shortened and arm.select not in self.profile.decides_for:
+        decided = (*self.profile.decides_for, *self.profile.complete_for)
+        if again and self.profile.is_shortened and arm.select not in decided:
             raise ValueError(
                 f"arms.{name}.train.reprofile: profile.decides_for does not have this arm's rule, by which it would "
                 f"select in the midst of training; add it there as arms.{name}.select has it"

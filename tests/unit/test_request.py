@@ -314,3 +314,18 @@ def test_a_curtailed_request_decides_for_the_rules_of_its_arms() -> None:
 )
 def test_a_curtailed_request_leaves_alone_what_needs_all_samples(settings: dict[str, Any]) -> None:
     assert not _curtailed(settings).profile.curtail
+
+
+@pytest.mark.parametrize("curtail", [False, True], ids=["by day", "by night"])
+@pytest.mark.parametrize("name", sorted(path.name for path in (PARAMS.parent / "params").glob("*.yaml")))
+def test_every_shipped_parameter_file_is_valid_by_day_and_by_night(name: str, curtail: bool) -> None:
+    values = read_values(PARAMS.parent / "params" / name)
+    assert parse_config(Request(curtail=curtail).apply(values), name).arms
+
+
+def test_an_arm_that_profiles_again_needs_its_rule_among_those_that_a_short_profile_decides() -> None:
+    values = Request(curtail=True).apply(read_values(PARAMS.parent / "params/rounds.yaml"))
+    values["profile"]["complete_for"] = []
+    values["profile"]["decides_for"] = [{"rule": "all"}]
+    with pytest.raises(ConfigError, match="decides_for does not have this arm's rule"):
+        parse_config(values, "rounds.yaml")
