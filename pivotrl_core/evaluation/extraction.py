@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 
 _FENCE = re.compile(r"^[ \t]*```([^\n`]*)$", re.MULTILINE)
-_LONE_LETTER = re.compile(r"\b([A-J])\b")
+# Alone among letters of the alphabet (Chinese sets no space beside it), not elided, and no article or pronoun.
+_LONE_LETTER = re.compile(r"(?<![A-Za-z0-9_'\u2019])([A-J])(?![A-Za-z0-9_'\u2019]|(?<=[AI])\s+[a-zà-ÿ])")
 
 
 def last_boxed(text: str) -> str | None:
@@ -44,7 +45,10 @@ def code_blocks(text: str) -> list[str]:
 
 
 def choice_letter(text: str, patterns: Sequence[re.Pattern[str]]) -> str | None:
-    """First group of the first pattern found in the text, else the last capital letter A to J standing alone."""
+    """First group of the first pattern found in the text, else the last capital letter A to J standing alone.
+
+    "A" and "I" before a word in small letters are no choice.
+    """
     for pattern in patterns:
         found = pattern.search(text)
         if found:

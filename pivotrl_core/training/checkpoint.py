@@ -1,8 +1,8 @@
 """Checkpoints for exact resume: masters, moments, step and counters, in safetensors and JSON, written atomically.
 
-Every random number of training derives from names (seed, step, candidate), so no generator state decides anything; the
-state of torch's own generator is kept all the same. The newest checkpoint that is whole counts; a damaged one is named
-in the log and the one before it is taken.
+Every random number of training derives from names (seed, step, place in the batch), so no generator state decides
+anything; the state of torch's own generator is kept all the same. The newest checkpoint that is whole counts; a damaged
+one is named in the log and the one before it is taken.
 
 On several ranks the first one alone reads and writes. What a checkpoint holds is whole, so that any number of ranks may
 go on from it.

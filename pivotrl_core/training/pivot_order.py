@@ -1,6 +1,6 @@
 """Which pivots each step takes: passes over the pool, each in an order of the seed's own, that run into one another.
 
-A pivot whose group was rewarded throughout has nothing to teach for now. It may sit out the next passes, so that the
+A pivot whose group had full reward throughout has nothing to teach for now. It may sit out the next passes, so that the
 steps go to what is not mastered yet; then it comes back, and what was forgotten meanwhile is learned again.
 """
 
@@ -45,7 +45,7 @@ class PivotOrder:
         return taken
 
     def note_mastered(self, pivots: Iterable[int]) -> None:
-        """These had every sample rewarded: they sit out `rest` passes, from the next one on."""
+        """These are mastered: they sit out `rest` passes, from the next one that begins."""
         if self.rest:
             for pivot in pivots:
                 self.back[pivot] = self.passes + self.rest

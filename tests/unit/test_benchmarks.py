@@ -238,6 +238,26 @@ def test_extraction_of_boxes_blocks_letters_and_lines() -> None:
     assert code_blocks("```python\n```") == [""]
     assert choice_letter("I think it is C or D", ()) == "D"
     assert choice_letter("none", ()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("C, I think", "C"), ("Option H, I believe.", "H"), ("**D**.", "D"), ("A.", "A"),
+        ("\u6211\u9009A", "A"), ("\u6b63\u89e3\u306fD\u3067\u3059", "D"),
+        ("A star gives us light.", None), ("I do not know.", None), ("D'apr\u00e8s moi, Lyon.", None),
+        ("A m\u00ed me gusta Roma", None), ("A resposta \u00e9 verde", None),
+    ],
+)  # fmt: skip
+def test_a_choice_is_a_letter_alone_and_no_word(text: str, letter: str | None) -> None:
+    assert choice_letter(text, ()) == letter
+
+
+@pytest.mark.parametrize(("boxed", "score"), [("90^\\circ", 1.0), ("90^{\\circ}", 1.0), ("80^\\circ", 0.0)])
+def test_an_angle_may_have_its_degrees(boxed: str, score: float) -> None:
+    benchmark = get_benchmark("math500")
+    item = next(item for item in benchmark.items() if item.id == "math-28")
+    assert benchmark.score(item, f"\\boxed{{{boxed}}}").score == score
     assert first_line("\n  \n a \nb") == "a"
     assert first_line("") is None
 

@@ -2,7 +2,7 @@ r"""AIME 2025 (embedded): word problems whose answer is an integer from 0 to 999
 
 Data set: own items, generated here from all pairs of one-digit numbers by a fixed rule; nothing is stored.
 Licence: Apache-2.0, as this project; no text of the official set is used.
-Items: 32, half plain sums, half one-sentence stories. At most 20 new tokens.
+Items: 32, half plain sums, half one-sentence stories. At most 40 new tokens.
 Prompt: system message with the request to put the answer in \boxed{}; two worked examples as turns; the problem.
 Extraction: the content of the last \boxed{}, which must be an integer.
 Metric: exact match of the integer.
@@ -42,7 +42,7 @@ class AIME25:
 
     name = "aime25-embedded"
     metric = "accuracy"
-    max_tokens = 20
+    max_tokens = 40
     needs_sandbox = False
 
     def items(self) -> Sequence[Item]:

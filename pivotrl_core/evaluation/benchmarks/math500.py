@@ -2,7 +2,7 @@ r"""MATH-500 (embedded): short mathematics problems whose answer is a LaTeX expr
 
 Data set: own items in the style of MATH's level 1, `data/math500.jsonl`.
 Licence: Apache-2.0, as this project; no text of the official set is used.
-Items: 32 over five of MATH's subjects. At most 20 new tokens.
+Items: 32 over five of MATH's subjects. At most 40 new tokens.
 Prompt: system message that asks for \boxed{}; two worked examples as turns; the problem.
 Extraction: the content of the last \boxed{}.
 Metric: mathematical equality by math-verify, `verify(parse(gold), parse(answer))`: 0.5 equals \frac{1}{2}.
@@ -32,8 +32,9 @@ from pivotrl_core.types import Message, Role
 _DATA = Path(__file__).with_name("data") / "math500.jsonl"
 _MAX_EXPRESSION = 40
 _MAX_DEPTH = 6  # of brackets of all kinds: each empty pair doubles what the parser tries
-# One power at most, its exponent one sign and one character; no factorial, and no number that is long or has an 'e'.
-_COSTLY = re.compile(r"\^.*\^|\^(?!\s*(?:-?\w(?!\w)|\{-?\w\}))|\*\*|!|\d{7}|\d[eE]-?\d", re.DOTALL)
+# One power at most, its exponent one sign and one character, or a degree; no factorial, and no number that is long or
+# has an 'e'.
+_COSTLY = re.compile(r"\^.*\^|\^(?!\s*(?:-?\w(?!\w)|\{-?\w\}|\\circ\b|\{\\circ\}))|\*\*|!|\d{7}|\d[eE]-?\d", re.DOTALL)
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 # sympy computes many others at once, however large their values are: factorials behind \Gamma, powers beside a \log.
 _COMMANDS = frozenset((
@@ -54,7 +55,7 @@ class MATH500:
 
     name = "math500-embedded"
     metric = "accuracy"
-    max_tokens = 20
+    max_tokens = 40
     needs_sandbox = False
 
     def items(self) -> Sequence[Item]:
