@@ -238,6 +238,8 @@ def test_extraction_of_boxes_blocks_letters_and_lines() -> None:
     assert code_blocks("```python\n```") == [""]
     assert choice_letter("I think it is C or D", ()) == "D"
     assert choice_letter("none", ()) is None
+    assert first_line("\n  \n a \nb") == "a"
+    assert first_line("") is None
 
 
 @pytest.mark.parametrize(
@@ -258,8 +260,6 @@ def test_an_angle_may_have_its_degrees(boxed: str, score: float) -> None:
     benchmark = get_benchmark("math500")
     item = next(item for item in benchmark.items() if item.id == "math-28")
     assert benchmark.score(item, f"\\boxed{{{boxed}}}").score == score
-    assert first_line("\n  \n a \nb") == "a"
-    assert first_line("") is None
 
 
 @pytest.mark.parametrize("name", _ALL)
