@@ -1,16 +1,19 @@
 """The command line `pivotrl`: thin commands over flows and tasks.
 
 Nothing heavy is imported before a command needs it, so that help comes at once. Exit codes: 0 done, 1 a reproduction
-differs or some rows have no verdict, 2 wrong usage, 65 wrong data, 75 worth a retry, 78 wrong configuration, 70
-anything else.
+differs or some rows have no verdict, 2 wrong usage, 65 wrong data, 75 worth a retry, 78 wrong configuration, 141
+nobody reads the output (as a shell tells SIGPIPE), 70 anything else.
 """
 
 from __future__ import annotations
 
+import os
+import select
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
@@ -20,12 +23,13 @@ from pivotrl_core.errors import EXIT_SOFTWARE, PivotRLError
 from pivotrl_core.processes import leave
 
 Number = TypeVar("Number", int, float)
+_EXIT_UNREAD = 141  # 128 + SIGPIPE
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Turn recorded agent trajectories into a better agent model, and measure it.",
     epilog="Exit codes: 0 done, 1 reproduction differs or rows without a verdict, 2 usage, 65 data, 70 software, "
-    "75 try again, 78 configuration.",
+    "75 try again, 78 configuration, 141 output nobody reads.",
 )  # fmt: skip
 app.add_typer(bench, name="bench", help="Measure ours beside public tools. Example: pivotrl bench train --json.")
 
@@ -257,15 +261,50 @@ def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; an error of ours, or of the system, is one message and its exit code."""
     try:
         app(arguments, standalone_mode=True)
+    except (SystemExit, BrokenPipeError) as end:
+        _end(end)
     except PivotRLError as error:
-        print(f"error: {without_credentials(str(error))}", file=sys.stderr)
-        leave(error.exit_code)
+        _fail(f"error: {error}", error.exit_code)
     except OSError as error:  # a full disk, a folder that may not be written: what it says is enough
-        print(f"error: {without_credentials(str(error))}", file=sys.stderr)
-        leave(EXIT_SOFTWARE)
+        _fail(f"error: {error}")
     except Exception:  # noqa: BLE001 - Python's own exit code, 1, would say that a reproduction differs
-        print(without_credentials(traceback.format_exc()), file=sys.stderr)
-        leave(EXIT_SOFTWARE)
+        _fail(traceback.format_exc())
+
+
+def _fail(text: str, code: int = EXIT_SOFTWARE) -> NoReturn:
+    """End after an error with its message, where somebody reads it."""
+    with suppress(BrokenPipeError):
+        print(without_credentials(text), file=sys.stderr)
+    leave(code)
+
+
+def _end(end: BaseException) -> NoReturn:
+    """End with the code that a command ended with; quietly with another where nobody reads what it wrote.
+
+    Typer's own code for a pipe without a reader is 1, and the interpreter's 120, with words of its own.
+    """
+    broken = end if isinstance(end, BrokenPipeError) else end.__context__
+    try:
+        print(end="", flush=True)
+    except BrokenPipeError as error:
+        broken = error
+    if not isinstance(broken, BrokenPipeError):
+        raise end
+    unread = _unread_outputs()
+    if not unread:  # the pipe was another's
+        _fail(f"error: {broken}")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for output in unread:  # or the interpreter would try once more to write what is left
+        os.dup2(nowhere, output)
+    leave(_EXIT_UNREAD)
+
+
+def _unread_outputs() -> list[int]:
+    """Those of our standard output and errors that are pipes nobody reads."""
+    poll = select.poll()
+    for output in (1, 2):
+        poll.register(output, 0)
+    return [output for output, found in poll.poll(0) if found & (select.POLLERR | select.POLLHUP)]
 
 
 if __name__ == "__main__":

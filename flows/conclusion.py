@@ -81,7 +81,8 @@ def conclude(
     provenance = collect_provenance(session.root, session.config, session.run_id, session.snapshot)
     report = _write_report(session, provenance)
     stages = {**failed, **{name: str(one) for name, one in outcomes.items()}}
-    commit = record_run(session.root, provenance, session.snapshot, stages, _changed_files(session))
+    changed = _changed_files(session)
+    commit = record_run(session.root, provenance, session.snapshot, stages, changed, session.flow)
     recording.begin()
     recording.finish("FINISHED", table, session.folder, commit)
     _publish(session, table)

@@ -17,9 +17,12 @@ from tasks.project_lock import read_holder
 from tasks.settings import State, dvc_cache, find_checkout, find_state, main_checkout
 
 if TYPE_CHECKING:
+    import ssl
+
     from pivotrl_core.config.tree import Config
 
 _GIB = 1 << 30
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _PACKAGES = ("torch", "transformers", "peft", "dvc", "prefect", "mlflow", "pandas")
 
 
@@ -77,7 +80,6 @@ def _memory() -> Check:
 
 def _checkout(root: Path) -> list[Check]:
     from pivotrl_core.config.loading import load_config
-    from tasks.repository import Repository
 
     checks: list[Check] = []
     config = None
@@ -88,14 +90,24 @@ def _checkout(root: Path) -> list[Check]:
     except PivotRLError as error:
         checks.append(Check("params.yaml", False, str(error), "correct it"))
     checks.append(_vllm(root, config))
-    head = Repository(root).resolve("HEAD")
-    checks.append(Check("commit", head is not None, head or "none yet", "git init, and commit once"))
+    checks.append(_commit(root))
     state = find_state(root)
     checks.extend(_disks(root, state))
     holder = read_holder(state.lock)
     busy = holder is not None and not holder.process.is_dead()
     checks.append(Check("lock", not busy, str(holder) if busy else "free", "wait for it, or end it", needed=False))
-    return [*checks, _prefect(), Check("MLflow", True, without_credentials(state.tracking_uri))]
+    return [*checks, _prefect(), _mlflow(state.tracking_uri)]
+
+
+def _commit(root: Path) -> Check:
+    """What `run` itself asks, with what it would say."""
+    from tasks.repository import Repository
+
+    try:
+        return Check("commit", True, Repository(root).head())
+    except PivotRLError as error:
+        problem, _, remedy = " ".join(str(error).split()).partition("; ")
+        return Check("commit", False, problem, remedy)
 
 
 def _disks(root: Path, state: State) -> list[Check]:
@@ -126,6 +138,37 @@ def _prefect() -> Check:
         problem, _, remedy = str(error).rpartition("; ")
         return Check("Prefect", False, problem, remedy)
     return Check("Prefect", True, without_credentials(server))
+
+
+def _mlflow(uri: str) -> Check:
+    """Whether a tracking server answers; a store that is a file or a database is opened by the first run."""
+    address = without_credentials(uri)
+    if not uri.startswith(("http://", "https://")):
+        return Check("MLflow", True, address)
+    import httpx
+
+    try:
+        near = httpx.URL(address).host in _LOOPBACK  # no proxy stands between
+        # Only whether it answers, which takes no key.
+        answer = httpx.get(f"{address.rstrip('/')}/health", timeout=5.0, trust_env=not near, verify=_trusted())
+        found = f"HTTP {answer.status_code}" if answer.status_code >= 500 else ""
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:  # OSError: no certificate file
+        found = str(error) or type(error).__name__
+    if not found:
+        return Check("MLflow", True, address)
+    remedy = "start it, or correct MLFLOW_TRACKING_URI; runs go on without it, and `pivotrl ui --rebuild` records them"
+    problem = f"no MLflow server answers at {address} ({without_credentials(found)})"
+    return Check("MLflow", False, problem, remedy, needed=False)
+
+
+def _trusted() -> ssl.SSLContext | bool:
+    """Whose certificates MLflow's client takes, by the variables that it reads."""
+    import ssl
+
+    if os.environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in ("true", "1"):
+        return False
+    bundle = os.environ.get("MLFLOW_TRACKING_SERVER_CERT_PATH") or os.environ.get("REQUESTS_CA_BUNDLE")
+    return ssl.create_default_context(cafile=bundle) if bundle else True
 
 
 def _vllm(root: Path, config: Config | None) -> Check:

@@ -17,7 +17,7 @@ from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.evaluation.comparison import OOD_MEAN, paired_differences
 from pivotrl_core.evaluation.pairing import Scores
-from pivotrl_core.evaluation.scorecard import gather, order_of, read_evaluation
+from pivotrl_core.evaluation.scorecard import benchmark_of, gather, order_of, read_evaluation
 from pivotrl_core.evaluation.tables import cell_text, is_share
 from pivotrl_core.evaluation.verdict import metric_label, points
 from pivotrl_core.types import Json
@@ -137,9 +137,20 @@ def _metric_lines(a: _Side, b: _Side) -> Iterator[str]:
             continue
         label = _short(metric_label(metric), LABEL_WIDTH)
         yield f"  {label:<{LABEL_WIDTH}} {left or '-':>18} | {right or '-':>18}  {_difference(row, metric)}".rstrip()
+        if metric == OOD_MEAN:
+            yield from _unequal_means(a, b)
     if same:
         listed = f"{len(same)} equal as printed: {', '.join(same)}"
         yield from textwrap.wrap(listed, LINE_WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _unequal_means(a: _Side, b: _Side) -> Iterator[str]:
+    """What the two means of OOD are means of, where that is not the same."""
+    for side, other in ((a, b), (b, a)):
+        alone = [name for metric in side.scores if (name := benchmark_of(metric)) and metric not in other.scores]
+        if alone:
+            text = f"{', '.join(alone)}: in {side.name} alone, so in no difference, though perhaps in its mean"
+            yield from textwrap.wrap(text, LINE_WIDTH, initial_indent="    ", subsequent_indent="    ")
 
 
 def _difference(row: Mapping[str, Json] | None, metric: str) -> str:

@@ -115,8 +115,9 @@ def _versions() -> dict[str, str]:
 
 
 def record_run(
-    root: Path, provenance: Provenance, snapshot: Snapshot, stages: Mapping[str, str], changed: Sequence[str] = ()
-) -> str:
+    root: Path, provenance: Provenance, snapshot: Snapshot, stages: Mapping[str, str], changed: Sequence[str] = (),
+    flow: str = "run",
+) -> str:  # fmt: skip
     """Write the record of the run in `root` as a commit and point its ref at it.
 
     Args:
@@ -125,6 +126,7 @@ def record_run(
         snapshot: Of the code it started from.
         stages: What became of each stage (`ran`, `restored`, `unchanged`).
         changed: Files that somebody changed while it ran (`changed_since`), so that the record may not be what ran.
+        flow: Its name, with which that of the run in MLflow begins.
 
     Returns:
         The commit's hash.
@@ -134,7 +136,7 @@ def record_run(
     kept = [*report_files(root), *(root / name for name in starts_in(root))]
     files.update({path.relative_to(root).as_posix(): path.read_bytes() for path in kept})
     facts = {"schema_version": 1, "stages": dict(stages), "left_out": list(snapshot.left_out),
-             "changed_while_running": list(changed)}  # fmt: skip
+             "changed_while_running": list(changed), "flow": flow}  # fmt: skip
     files[RUN_NAME] = (canonical_json({**provenance.to_json(), **facts}) + "\n").encode()
     if snapshot.diff:
         files[DIFF_NAME] = snapshot.diff

@@ -4,19 +4,31 @@ Cells with items behind them carry a bootstrap interval over items and seeds (`s
 carry the range over seeds where there is more than one, and no interval otherwise. A difference is 'shown' only where
 its paired interval leaves out zero. A metric that was not a number stays None and is named in the notes; it never
 becomes 0.
+
+The mean over benchmarks is that of the benchmarks which every arm has with every seed: one that was skipped anywhere is
+left out everywhere, and a note names it. Arms that skipped it have a cell that says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
 
 from pivotrl_core.config.graph import Graph
 from pivotrl_core.evaluation.costs import cost_by_arm
+from pivotrl_core.evaluation.notes import comparison_notes
 from pivotrl_core.evaluation.pairing import Scores, match, stack
-from pivotrl_core.evaluation.scorecard import Evaluation, benchmark_of, gather, is_in_domain, order_of
-from pivotrl_core.evaluation.statistics import bootstrap_mean, paired_difference
+from pivotrl_core.evaluation.scorecard import (
+    Evaluation,
+    absences,
+    benchmark_of,
+    gather,
+    is_in_domain,
+    order_of,
+    score_of,
+)
+from pivotrl_core.evaluation.statistics import Interval, bootstrap_mean, paired_difference
 from pivotrl_core.types import Json
 
 OOD_MEAN = "eval/ood-embedded/mean"
@@ -41,13 +53,19 @@ def compare(
     """
     scores = gather(evaluations)
     arms = _arm_order(evaluations)
+    absent = absences(evaluations)
+    averaged = [score_of(name) for name, missing in absent.items() if not missing]
+    partly = {name: missing for name, missing in absent.items() if 0 < len(missing) < len(evaluations)}
+    paired = list(_paired(arms, scores, averaged))
     return {
         "schema_version": 1,
-        "rows": [_row(arm, [e for e in evaluations if e.arm == arm], scores.get(arm, {})) for arm in arms],
-        "paired": list(_paired(arms, scores)),
-        "benchmarks": _benchmarks(evaluations),
+        "rows": [
+            _row(arm, [e for e in evaluations if e.arm == arm], scores.get(arm, {}), averaged, partly) for arm in arms
+        ],
+        "paired": paired,
+        "benchmarks": _benchmarks(evaluations, absent),
         "cost": cost_by_arm(arms, selects or {}, trains or {}, profiles or {}, graph or {}),
-        "notes": _notes(evaluations),
+        "notes": comparison_notes(evaluations, partly, [row for row in paired if row["b"] == BASE]),
     }
 
 
@@ -57,11 +75,22 @@ def _arm_order(evaluations: Sequence[Evaluation]) -> list[str]:
     return sorted(seen, key=lambda arm: arm != BASE)
 
 
-def _row(arm: str, evaluations: Sequence[Evaluation], scores: Mapping[str, Scores]) -> dict[str, Json]:
+def _row(
+    arm: str,
+    evaluations: Sequence[Evaluation],
+    scores: Mapping[str, Scores],
+    averaged: Collection[str],
+    partly: Mapping[str, Mapping[str, str]],
+) -> dict[str, Json]:
+    """Cells of one arm; `averaged`: the metrics of its mean, `partly`: who lacks a benchmark that others have."""
     cells = {metric: _cell(arm, metric, one) for metric, one in scores.items()}
-    mean = stack({metric: one for metric, one in scores.items() if benchmark_of(metric)})
+    mean = stack({metric: one for metric, one in scores.items() if metric in averaged})
     if mean is not None:
         cells[OOD_MEAN] = _cell(arm, OOD_MEAN, mean)
+    for name, missing in partly.items():
+        reasons = [missing[one.run] for one in evaluations if one.run in missing]
+        if len(reasons) == len(evaluations):
+            cells[score_of(name)] = {**_range_cell([]), "skipped": reasons[0]}
     for metric in dict.fromkeys(name for one in evaluations for name in one.metrics):
         if metric not in cells and metric.startswith("eval/"):
             cells[metric] = _range_cell([one.metrics.get(metric) for one in evaluations])
@@ -75,8 +104,14 @@ def _cell(arm: str, metric: str, scores: Scores) -> dict[str, Json]:
         "low": estimate.low,
         "high": estimate.high,
         "n": estimate.items,
-        "interval": "bootstrap over items and seeds" if estimate.seeds > 1 else "bootstrap over items",
+        "interval": _interval_name(estimate),
     }
+
+
+def _interval_name(estimate: Interval) -> str:
+    if estimate.exact:
+        return "exact over items"
+    return "bootstrap over items and seeds" if estimate.seeds > 1 else "bootstrap over items"
 
 
 def _range_cell(values: Sequence[float | None]) -> dict[str, Json]:
@@ -93,23 +128,33 @@ def _range_cell(values: Sequence[float | None]) -> dict[str, Json]:
     }
 
 
-def _paired(arms: Sequence[str], scores: Mapping[str, Mapping[str, Scores]]) -> Iterator[dict[str, Json]]:
+def _paired(
+    arms: Sequence[str], scores: Mapping[str, Mapping[str, Scores]], averaged: Collection[str]
+) -> Iterator[dict[str, Json]]:
     """Every pair for the in-domain metrics and the benchmark mean; single benchmarks against base."""
     for first, second in combinations(arms, 2):
         # The later arm minus the earlier one: base comes first, so that an improvement over base is positive.
-        yield from paired_differences(second, scores.get(second, {}), first, scores.get(first, {}), first == BASE)
+        own, others = scores.get(second, {}), scores.get(first, {})
+        yield from paired_differences(second, own, first, others, first == BASE, averaged)
 
 
 def paired_differences(
-    a: str, scores_a: Mapping[str, Scores], b: str, scores_b: Mapping[str, Scores], single_benchmarks: bool = True
-) -> Iterator[dict[str, Json]]:
-    """Differences `a` - `b` on the items that both have, each with its interval and whether that leaves out zero."""
+    a: str, scores_a: Mapping[str, Scores], b: str, scores_b: Mapping[str, Scores], single_benchmarks: bool = True,
+    averaged: Collection[str] | None = None,
+) -> Iterator[dict[str, Json]]:  # fmt: skip
+    """Differences `a` - `b` on the items that both have, each with its interval and whether that leaves out zero.
+
+    `averaged` are the metrics of the benchmarks in the mean; None: all that both have.
+    """
     matched = {m: match(scores_a[m], scores_b[m]) for m in sorted(set(scores_a) & set(scores_b), key=order_of)}
     found = {metric: pair for metric, pair in matched.items() if pair is not None}
     for metric, pair in found.items():
         if single_benchmarks or is_in_domain(metric):
             yield _difference_row(a, b, metric, *pair)
-    benchmarks = {metric: pair for metric, pair in found.items() if benchmark_of(metric)}
+    benchmarks = {
+        metric: pair for metric, pair in found.items()
+        if benchmark_of(metric) and (averaged is None or metric in averaged)
+    }  # fmt: skip
     mean_a = stack({metric: pair[0] for metric, pair in benchmarks.items()})
     mean_b = stack({metric: pair[1] for metric, pair in benchmarks.items()})
     if mean_a is not None and mean_b is not None:
@@ -131,30 +176,15 @@ def _difference_row(a: str, b: str, metric: str, scores_a: Scores, scores_b: Sco
     }
 
 
-def _benchmarks(evaluations: Sequence[Evaluation]) -> list[dict[str, Json]]:
-    """One entry a benchmark: its size, its metric, and why it was skipped where it was."""
+def _benchmarks(evaluations: Sequence[Evaluation], absent: Mapping[str, Mapping[str, str]]) -> list[dict[str, Json]]:
+    """One entry a benchmark: its size, its metric, and why it was skipped where no arm and seed has it."""
     found: dict[str, dict[str, Json]] = {}
-    for evaluation in evaluations:
-        for entry in evaluation.report.get("benchmarks", []):
-            found.setdefault(entry["name"], {"metric": "score", "n": 0, "skipped": None} | dict(entry))
-        for metric, items in evaluation.items.items():
-            name = benchmark_of(metric)
-            if name is not None:
-                entry = found.setdefault(name, {"name": name, "metric": "score", "skipped": None})
-                entry["n"] = len(items)
-    return sorted(found.values(), key=lambda entry: order_of(f"eval/{entry['name']}/score"))
-
-
-def _notes(evaluations: Sequence[Evaluation]) -> list[str]:
-    notes = []
-    seeds = {evaluation.seed for evaluation in evaluations}
-    if len(seeds) == 1:
-        notes.append("One seed: intervals cover the choice of items only, not what another training run would give.")
-    missing: dict[str, list[str]] = {}
-    for evaluation in evaluations:
-        for name in sorted(name for name, value in evaluation.metrics.items() if value is None):
-            missing.setdefault(name, []).append(f"{evaluation.arm}-{evaluation.seed}")
-    notes.extend(f"Not a number: {name} of {', '.join(runs)}." for name, runs in missing.items())
-    for evaluation in evaluations:
-        notes.extend(str(note) for note in evaluation.report.get("notes", []))
-    return list(dict.fromkeys(notes))
+    for name, missing in absent.items():
+        listed = [e for one in evaluations for e in one.report.get("benchmarks", []) if e["name"] == name]
+        found[name] = {"name": name, "metric": "score", "n": 0, **(listed[0] if listed else {}), "skipped": None}
+        sizes = [len(one.items[score_of(name)]) for one in evaluations if one.run not in missing]
+        if sizes:
+            found[name]["n"] = sizes[-1]
+        else:
+            found[name]["skipped"] = next((entry["skipped"] for entry in listed if entry.get("skipped")), None)
+    return list(found.values())

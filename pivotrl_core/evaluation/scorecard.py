@@ -31,6 +31,11 @@ class Evaluation:
     items: Mapping[str, Mapping[str, float]]
 
     @property
+    def run(self) -> str:
+        """`ARM-SEED`."""
+        return f"{self.arm}-{self.seed}"
+
+    @property
     def metrics(self) -> Mapping[str, float | None]:
         """The report's metrics; a value that was not a number is None."""
         metrics: Mapping[str, float | None] = self.report.get("metrics", {})
@@ -61,7 +66,7 @@ def _benchmark_items(path: Path) -> dict[str, dict[str, float]]:
     out: dict[str, dict[str, float]] = {}
     for name, rows in frame.groupby("benchmark", sort=True):
         scores = zip(rows["item_id"].astype(str), rows["score"].astype(float), strict=True)
-        out[f"eval/{name}/score"] = dict(scores)
+        out[score_of(str(name))] = dict(scores)
     return out
 
 
@@ -95,6 +100,25 @@ def gather(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Scores]]:
             if scores is not None:
                 out[arm][metric] = scores
     return out
+
+
+def absences(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, str]]:
+    """{benchmark: {`ARM-SEED`: why it has no score there}} of all benchmarks; none is missing: an empty inner one."""
+    listed = {one.run: {entry["name"]: entry for entry in one.report.get("benchmarks", [])} for one in evaluations}
+    scored = {one.run: {name for metric in one.items if (name := benchmark_of(metric))} for one in evaluations}
+    names = dict.fromkeys(name for one in evaluations for name in (*listed[one.run], *sorted(scored[one.run])))
+    return {
+        name: {
+            run: str((listed[run].get(name) or {}).get("skipped") or "not evaluated")
+            for run in listed if name not in scored[run]
+        }
+        for name in sorted(names, key=lambda name: order_of(score_of(name)))
+    }  # fmt: skip
+
+
+def score_of(benchmark: str) -> str:
+    """The metric of a benchmark: `eval/ifbench-embedded/score`."""
+    return f"eval/{benchmark}/score"
 
 
 def benchmark_of(metric: str) -> str | None:

@@ -9,11 +9,14 @@ one seed may come as `scores_N`.
   the other but its number.
 - Items that come in strata (benchmarks, under their mean) are resampled within each: how many items each has is no
   accident, and what sets benchmarks apart is no noise.
+- Where all scores of a mean are 0, or all 1, no resample differs: it gets the exact two-sided bound (Clopper and
+  Pearson 1934) instead, 1 - 0.025^(1/N) above 0 or as much below 1. It holds for any scores in [0, 1].
 - Fewer than 6 items with a difference decide nothing, for chance alone puts 5 on one side once in 16 times: where the
   bootstrap, which sees no other items, leaves out 0, the interval of such a difference is drawn to 0.
 
 Limits, to be read with any table made from these: with S seeds the bootstrap sees only (S - 1) / S of the variance
-between seeds, so with two or three seeds intervals are too narrow; all values equal give an interval of width 0.
+between seeds, so with two or three seeds intervals are too narrow; all values equal give an interval of width 0, but
+for those means of 0 or 1.
 """
 
 from __future__ import annotations
@@ -37,22 +40,26 @@ MIN_DIFFERING = 6  # the sign test's least p is 2 * 0.5^n, which is below 0.05 f
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with the ends of its interval; `items` and `seeds` say what it rests on."""
+    """An estimate with the ends of its interval; `items` and `seeds` say what it rests on.
+
+    `exact`: the ends are a closed form, no bootstrap's.
+    """
 
     mean: float
     low: float
     high: float
     items: int
     seeds: int = 1
+    exact: bool = False
 
 
 def bootstrap_mean(
     scores: Scores, *seed: str | int, strata: Sequence[int] = (), level: float = 0.95, resamples: int = 2000
 ) -> Interval:
-    """Mean over items (and seeds) with its percentile bootstrap interval.
+    """Mean over items (and seeds) with its percentile bootstrap interval; an exact one where all are 0 or all 1.
 
     Args:
-        scores: scores_N or scores_SN, finite.
+        scores: scores_N or scores_SN, finite; shares in [0, 1], or scaled so that their mean is one (`pairing.stack`).
         seed: parts of the random seed, e.g. the run's seed, the benchmark's and the arm's name.
         strata: sizes of the groups of neighbouring items that are resampled apart, N in all; none: one group.
         level: share of the distribution between the ends.
@@ -62,6 +69,8 @@ def bootstrap_mean(
         ValueError: no items, a value that is not finite, or more than two axes.
     """
     scores_SN = _as_matrix(scores)
+    if (exact := _exact_bounds(scores_SN, strata, level)) is not None:
+        return Interval(float(scores_SN.mean()), *exact, scores_SN.shape[1], scores_SN.shape[0], exact=True)
     means_R = np.concatenate(
         [
             _resampled_means(scores_SN, item_weights_RN, rng)
@@ -107,6 +116,25 @@ def paired_difference(
         low, high = min(low, 0.0), max(high, 0.0)
     seeds = min(a_SN.shape[0], b_SN.shape[0])
     return Interval(float(a_SN.mean() - b_SN.mean()), low, high, a_SN.shape[1], seeds)
+
+
+def _exact_bounds(scores_SN: Floats, strata: Sequence[int], level: float) -> tuple[float, float] | None:
+    """Clopper-Pearson bounds where all N items score 0 or all 1, whatever the seed; else None.
+
+    Seeds share their items and add none. Of a mean over B strata the bound is that of B times the smallest one's items:
+    right where all have one size, and too wide where not.
+    """
+    sizes = tuple(strata) or scores_SN.shape[1:]
+    if (scores_SN == 0.0).all():
+        ones = False
+    elif np.allclose(
+        scores_SN, np.repeat([sum(sizes) / (len(sizes) * size) for size in sizes], sizes), rtol=1e-12, atol=0.0
+    ):
+        ones = True
+    else:
+        return None
+    reach = 1.0 - ((1.0 - level) / 2) ** (1.0 / (len(sizes) * min(sizes)))
+    return (1.0 - reach, 1.0) if ones else (0.0, reach)
 
 
 def _as_matrix(scores: Scores) -> Floats:

@@ -1,7 +1,8 @@
 """The comparison as a table, in Markdown.
 
 Metrics run down and arms across. A cell is `mean (low-high)`, in per cent for shares; a mark says how the arm stands to
-base by the paired interval: + above, - below, ~ no difference shown. No cell is printed as the best.
+base by the paired interval: + above, - below, ~ no difference shown. No cell is printed as the best. The table comes
+last, for it is what may be cut where room is short (MLflow's description).
 """
 
 from __future__ import annotations
@@ -50,9 +51,11 @@ def row_label(report: Mapping[str, Json], metric: str) -> str:
 
 
 def cell_text(cell: Mapping[str, Json] | None, metric: str) -> str:
-    """`44.0 (37-51)`; `not a number` where the mean is none; empty where there is no cell."""
+    """`44.0 (37-51)`; `skipped: no sandbox`, `not a number` where the mean is none; empty where there is no cell."""
     if cell is None:
         return ""
+    if cell.get("skipped"):
+        return skipped_text(cell)
     if cell["mean"] is None:
         return "not a number"
     share = is_share(metric)
@@ -63,7 +66,12 @@ def cell_text(cell: Mapping[str, Json] | None, metric: str) -> str:
     digits = 0 if share else 4
     low, high = (f"{scale * cell[bound]:.{digits}f}" for bound in ("low", "high"))
     # A range over seeds that does not show at this precision says nothing.
-    return text if low == high and not cell["interval"].startswith("bootstrap") else f"{text} ({low}-{high})"
+    return text if low == high and cell["interval"] == "range over seeds" else f"{text} ({low}-{high})"
+
+
+def skipped_text(entry: Mapping[str, Json]) -> str:
+    """Why there is no score, as short as a cell: `skipped: no sandbox`."""
+    return f"skipped: {str(entry['skipped']).split(':')[0]}"[:24]
 
 
 def mark(report: Mapping[str, Json], arm: str, metric: str) -> str:
@@ -83,8 +91,7 @@ def table_rows(report: Mapping[str, Json], arms: Sequence[str]) -> Rows:
         rows.append((row_label(report, metric), texts))
     for entry in report["benchmarks"]:
         if entry.get("skipped"):
-            reason = str(entry["skipped"]).split(":")[0]
-            rows.append((entry["name"], [f"skipped: {reason}"[:24]] * len(arms)))
+            rows.append((entry["name"], [skipped_text(entry)] * len(arms)))
     for name, label in COST_LABELS.items():
         values = [report["cost"].get(arm, {}).get(name) for arm in arms]
         if any(values):
@@ -93,13 +100,13 @@ def table_rows(report: Mapping[str, Json], arms: Sequence[str]) -> Rows:
 
 
 def table_markdown(report: Mapping[str, Json]) -> str:
-    """Verdict, table and notes as Markdown. Text from reports is escaped, so that it cannot become markup."""
+    """Verdict, notes and table as Markdown. Text from reports is escaped, so that it cannot become markup."""
     arms = [row["arm"] for row in report["rows"]]
     lines = [f"- {_escape(sentence)}" for sentence in verdict(report)]
+    lines += [*(f"\n{_escape(note)}" for note in report["notes"]), "", LEGEND, SEED_RANGE]
     lines += ["", "| | " + " | ".join(map(_escape, arms)) + " |", "|---|" + "---:|" * len(arms)]
     for label, texts in table_rows(report, arms):
         lines.append(f"| {_escape(label.strip())} | " + " | ".join(map(_escape, texts)) + " |")
-    lines += ["", LEGEND, SEED_RANGE, *(f"\n{_escape(note)}" for note in report["notes"])]
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,8 @@
-"""The verdict of a comparison: which arm stands first, whether that is more than chance, and what it cost.
+"""The verdict of a comparison: which arm stands first, whether that is beyond its interval, and what it cost.
 
 An arm is a winner only where its paired interval against every other arm leaves out zero. Otherwise the arms that it is
 not shown to differ from are named beside it, and there is no winner.
+With one training run each an interval knows the choice of items only, and a winner is called one of that one run.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ from pivotrl_core.evaluation.comparison import BASE, OOD_MEAN
 from pivotrl_core.evaluation.scorecard import is_in_domain, order_of
 from pivotrl_core.types import Json
 
+ONE_RUN = "one training run each"
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Who is first on one metric. `level_with` is empty for a clear winner."""
+    """Who is first on one metric. `level_with` is empty for a clear winner; `one_run`: no arm has a second seed."""
 
     metric: str
     leader: str
     mean: float
     level_with: tuple[str, ...]
     all_equal: bool = False
+    one_run: bool = False
 
     @property
     def clear(self) -> bool:
@@ -53,6 +57,11 @@ def mean_of(report: Mapping[str, Json], arm: str, metric: str) -> float | None:
     return None
 
 
+def one_run_each(report: Mapping[str, Json]) -> bool:
+    """Whether no arm has more than one seed."""
+    return all(len(row["seeds"]) < 2 for row in report["rows"])
+
+
 def in_domain_metrics(report: Mapping[str, Json]) -> list[str]:
     """The in-domain metrics of the comparison, greedy first."""
     names = {metric for row in report["rows"] for metric in row["cells"] if is_in_domain(metric)}
@@ -71,7 +80,8 @@ def standing(report: Mapping[str, Json], metric: str) -> Standing | None:
         row = paired_row(report, leader, arm, metric) if arm != leader else None
         if arm != leader and (row is None or row["low"] <= 0.0):
             level.append(arm)
-    return Standing(metric, leader, known[leader], tuple(level), len(set(known.values())) == 1)
+    equal = len(set(known.values())) == 1
+    return Standing(metric, leader, known[leader], tuple(level), equal, one_run_each(report))
 
 
 def verdict(report: Mapping[str, Json]) -> list[str]:
@@ -123,6 +133,7 @@ def _in_domain_sentence(report: Mapping[str, Json], metric: str) -> str:
     label, share = metric_label(metric), f"{100 * place.mean:.1f} %"
     if place.clear:
         closest = _closest(report, place)
+        share += f" ({ONE_RUN})" if place.one_run else ""
         return f"{label}: {place.leader} wins with {share}, beyond the interval of every other arm; {closest}."
     if place.all_equal:
         return f"{label}: no winner. All arms stand at {share}."

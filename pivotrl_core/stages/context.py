@@ -7,6 +7,7 @@ nothing depends on and nothing compares.
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import time
@@ -110,8 +111,8 @@ def timed(context: StageContext, name: str) -> Iterator[None]:
 
 
 def write_report(path: Path, stage: str, metrics: Mapping[str, float | None], **rest: Any) -> None:
-    """Write a stage's report. A metric that is not a number is written as null, never as 0."""
-    clean = {name: value if value is not None and value == value else None for name, value in metrics.items()}
+    """Write a stage's report. A metric that is not finite is written as null, never as 0."""
+    clean = {name: value if value is not None and math.isfinite(value) else None for name, value in metrics.items()}
     write_json(path, {"schema_version": SCHEMA_VERSION, "stage": stage, "metrics": clean, **rest})
 
 

@@ -39,10 +39,11 @@ def run_evaluate(context: StageContext, arm: str, seed: int, policy_folder: str)
         with sampled_elsewhere(context, subject, policy_folder) as sampled:
             measure(measure_domain, sampled, 0)
             measure(measure_benchmarks, sampled, 1)
-        measure(measure_drift, subject, 2)
+        # Before drift: what base samples for it counts in an engine of its own where the policy is another model.
         count = replace(subject.embedded.count)
         if sampled.engine is not subject.embedded:
             count.add(sampled.engine.count)
+        measure(measure_drift, subject, 2)
         metrics |= {
             "cost/rollout_turns": count.turns, "cost/generated_tokens": count.generated,
             "cost/prefilled_tokens": count.prefilled,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -236,11 +237,14 @@ def measure_drift(context: StageContext, subject: Subject, out: Path) -> Found:
     if sequences:
         turns = score(sequences)
         metrics |= {"eval/drift/kl_other_turns": turns.kl, **action_order(turns, groups)}
-    return metrics, {}
+    return metrics, {"drift": {"states": len(groups), "pairs": sum(comb(count, 2) for count in groups)}}
 
 
 def _alternatives(context: StageContext, subject: Subject) -> tuple[list[Any], list[int]]:
-    """Distinct actions that the base policy sampled at held-out turns: never in any pool, whatever the arm."""
+    """Distinct actions that the base policy sampled at held-out turns: never in any pool, whatever the arm.
+
+    Each once, with their number at each turn; turns at which all samples agree are left out.
+    """
     turns = _held_out(context, Split.VALIDATION, context.config.evaluate.drift_texts)
     requests = [
         Request(

@@ -147,17 +147,21 @@ EVAL = (
     Definition("eval/ood-embedded/mean", "unweighted mean of the benchmarks' scores", "share", "not below base"),
     Definition("eval/drift/kl_neutral", "mean over tokens of KL(pi || pi_base) on neutral text", "nats", "below 0.02"),
     Definition("eval/drift/kl_instructions", "the same, on answers to instructions", "nats", "below 0.1"),
-    Definition("eval/drift/kl_other_turns", "the same, at turns outside the pool", "nats", "below 0.1"),
-    Definition("eval/drift/order_agreement", "pairs of alternative actions that pi and base order alike / all pairs",
-               "share", "above 0.9"),
-    Definition("eval/drift/kendall_tau", "mean over states of Kendall's tau-b of the two orders", "-1 to 1",
+    Definition("eval/drift/kl_other_turns", "the same, on base's actions at held-out turns where its four samples "
+               "differ, each distinct one once: KL at uncertain turns, none where all agree; `drift` in an "
+               "evaluation's report says at how many states, with how many pairs", "nats", "below 0.1"),
+    Definition("eval/drift/order_agreement", "pairs of such actions of one state that pi and base order alike / all "
+               "pairs", "share", "above 0.9"),
+    Definition("eval/drift/kendall_tau", "mean over such states of Kendall's tau-b of the two orders", "-1 to 1",
                "above 0.8"),
     Definition("eval/drift/reference_logprob_change",
-               "mean log pi(y) - log pi_base(y) of reference answers; confounded by style: not a measure of ability",
+               "mean over tokens of log pi(y) - log pi_base(y) of reference answers; confounded by style: not a "
+               "measure of ability",
                "nats", "read beside KL only"),
 )  # fmt: skip
 COST = (
-    Definition("cost/rollout_turns", "assistant turns sampled", "turns", "compare at equal success"),
+    Definition("cost/rollout_turns", "assistant turns sampled; an evaluation counts neither turns nor tokens that "
+               "base samples for drift", "turns", "compare at equal success"),
     Definition("cost/generated_tokens", "tokens sampled", "tokens", "-"),
     Definition("cost/prefilled_tokens", "prompt tokens computed for sampling", "tokens", "-"),
     Definition("cost/trained_tokens", "tokens of all training passes: nodes of the packed rows, states included, each "
@@ -168,8 +172,9 @@ COST = (
     Definition("cost/profiling_turns", "rollout turns of the profiles that pools were selected from", "turns",
                "counted in every total"),
     Definition("cost/training_turns", "rollout turns of the arm's own training, without profiling again", "turns", "-"),
-    Definition("cost/start_turns", "rollout turns of training the policy that the arm starts from", "turns",
-               "counted in every total"),
+    Definition("cost/start_turns", "rollout turns of training the policy that the arm starts from, where this run "
+               "trains it: a model of an earlier night that a nightly goes on from is charged to that night alone",
+               "turns", "counted in every total"),
 )  # fmt: skip
 SECTIONS = {
     "Data": DATA, "Profiling": PROFILE, "Selection": SELECT, "Training": TRAIN, "Evaluation": EVAL, "Cost": COST,
@@ -177,15 +182,27 @@ SECTIONS = {
 
 PREFACE = """# Metrics
 
-Names are the same in the reports, in MLflow and in the HTML report. Two notes for MLflow: a final value whose metric
-also has a curve is logged as `<name>_final`, and a cost carries its stage (`cost/train_rollout_turns`). A metric that
-is not a number is null in a report and NaN in MLflow, with the tag `pivotrl.not_finite`; it is never 0.
+Names are the same in the reports, in MLflow and in the HTML report. Three notes for MLflow: a final value whose metric
+also has a curve (of two steps or more) is logged as `<name>_final`, a cost carries its stage
+(`cost/train_rollout_turns`), and `data/*` are metrics of the parent run. A metric that is not finite is null in a
+report and NaN in MLflow, with the tag `pivotrl.not_finite`; it is never 0.
 
 Intervals are 95 % bootstrap intervals over items and, where there are several, seeds. Differences between arms are
 paired on shared items, with seeds resampled for each arm; one whose interval contains 0 is 'no difference shown'. Fewer
 than 6 items that differ never show one: too often, chance alone puts them all on one side. A metric without items
 (drift) shows the range over seeds. Healthy ranges are where nothing is wrong; outside is a reason to look, not a
 verdict.
+
+Limits of these intervals:
+
+- With one seed they cover the choice of items only. With S seeds the bootstrap sees only (S - 1) / S of the variance
+  between training runs, so with two or three they are too narrow; a note under the comparison says so.
+- Where every item scores 0, or every item 1, no resample differs: the interval is then the exact one of Clopper and
+  Pearson, 0 to 1 - 0.025^(1/N) or its mirror, with N items. Differences keep the bootstrap.
+- Neither marks nor the leader are adjusted for how many arms and measures there are: of k arms in m measures, about
+  0.05 k m marks show a difference by chance. With more than three arms beside base a note gives the number.
+- The mean of OOD is that of the benchmarks which all arms have with all seeds. A note names one that was skipped
+  somewhere, and why; `eval/ood-embedded/mean` leaves it out for every arm.
 """
 
 

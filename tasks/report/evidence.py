@@ -37,10 +37,11 @@ def pools_section(run: RunReports) -> str:
         if "kept" not in report:
             continue
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.get("dropped_by_reason", {}).items())
-        share = report["kept"] / max(1, report["candidates"])
-        rows.append([text(key), text(report.get("rule", "")), f"{report['candidates']:,}", f"{report['kept']:,}",
-                     f"{share:.0%}", text(reasons or "none")])  # fmt: skip
-    pools = table(["pool", "rule", "candidates", "in the pool", "share", "not in the pool, by reason"], rows, "plain")
+        share = report["kept"] / max(1, report["profiled"])  # select/pool_share: held-out splits are in no pool
+        rows.append([text(key), text(report.get("rule", "")), f"{report['candidates']:,}", f"{report['profiled']:,}",
+                     f"{report['kept']:,}", f"{share:.0%}", text(reasons or "none")])  # fmt: skip
+    head = ["pool", "rule", "candidates", "profiled", "in the pool", "share of profiled", "not in the pool, by reason"]
+    pools = table(head, rows, "plain")
     lead = "Every candidate is in the pool or has a reason not to be; the counts add up."
     return section("pools", "Pools and drops", pools, _data_drops(run), lead=lead)
 

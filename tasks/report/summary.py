@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pivotrl_core.evaluation.comparison import BASE, OOD_MEAN
 from pivotrl_core.evaluation.costs import COST_LABELS
 from pivotrl_core.evaluation.scorecard import is_in_domain
-from pivotrl_core.evaluation.tables import cell_text, is_share, mark, row_label, table_metrics
+from pivotrl_core.evaluation.tables import cell_text, is_share, mark, row_label, skipped_text, table_metrics
 from pivotrl_core.evaluation.verdict import (
+    ONE_RUN,
     Standing,
     in_domain_metrics,
     mean_of,
@@ -48,7 +49,15 @@ def verdict_section(report: Report) -> str:
 
 
 def headline(places: Sequence[Standing]) -> str:
-    """What the in-domain measures say in one line; each by its name where they do not say the same."""
+    """What the in-domain measures say in one line; each by its name where they do not say the same.
+
+    What rests on one training run of each arm says so.
+    """
+    shown = any(place.clear or _is_above_base(place) for place in places)
+    return f"{_all_places(places)} ({ONE_RUN})" if shown and places[0].one_run else _all_places(places)
+
+
+def _all_places(places: Sequence[Standing]) -> str:
     first = _headline(places[0])
     if len({place.leader if place.clear else None for place in places}) == 1:
         return first
@@ -60,6 +69,10 @@ def headline(places: Sequence[Standing]) -> str:
 
 def _temperature(place: Standing) -> str:
     return metric_label(place.metric).rpartition(", ")[2]
+
+
+def _is_above_base(place: Standing) -> bool:
+    return place.leader != BASE and BASE not in place.level_with
 
 
 def _headline(place: Standing) -> str:
@@ -87,7 +100,8 @@ def _success_tile(report: Report, place: Standing) -> str:
     detail = f"{place.leader}, {metric_label(place.metric)}"
     row = paired_row(report, place.leader, BASE, place.metric) if place.leader != BASE else None
     if row is not None and base is not None:
-        matters = "more than chance" if row["low"] > 0.0 else "may be chance"
+        beyond = f"beyond the choice of items ({ONE_RUN})" if place.one_run else "more than chance"
+        matters = beyond if row["low"] > 0.0 else "may be chance"
         bounds = f"{points(row['low'])} to {points(row['high'])}"
         detail += f"; base {100 * base:.1f} %. Gain {points(row['difference'])} points ({bounds}): {matters}."
     return _tile("In domain, highest", f"{100 * place.mean:.1f} %", detail)
@@ -99,6 +113,7 @@ def _kept_tile(report: Report, place: Standing) -> str:
         return _tile("Elsewhere", "–", "No change against base to show.")
     bounds = f"{points(row['low'])} to {points(row['high'])}"
     reading = "lost" if row["high"] < 0.0 else "gained" if row["low"] > 0.0 else "no difference shown"
+    reading += f" ({ONE_RUN})" if row["shown"] and place.one_run else ""
     detail = f"{place.leader}, mean change over the embedded OOD benchmarks, n = {row['n']} ({bounds}): {reading}."
     return _tile("Other abilities", f"{points(row['difference'])} points", detail)
 
@@ -125,7 +140,7 @@ def comparison_section(report: Report) -> str:
         texts = [_cell(report, arm, cells[arm].get(metric), metric) for arm in arms]
         groups.setdefault(_group(metric), []).append([text(row_label(report, metric)), *texts])
     skipped_rows = [
-        [text(e["name"]), span("skipped", f"skipped: {_reason(e)}")] for e in report["benchmarks"] if e.get("skipped")
+        [text(e["name"]), span("skipped", skipped_text(e))] for e in report["benchmarks"] if e.get("skipped")
     ]
     if skipped_rows:
         groups.setdefault(OUT_OF_DOMAIN, []).extend(skipped_rows)
@@ -152,11 +167,9 @@ def _group(metric: str) -> str:
     return "Drift from base" if metric.startswith("eval/drift/") else OUT_OF_DOMAIN
 
 
-def _reason(entry: Mapping[str, Json]) -> str:
-    return str(entry["skipped"]).split(":")[0]
-
-
 def _cell(report: Report, arm: str, cell: Mapping[str, Json] | None, metric: str) -> str:
+    if cell is not None and cell.get("skipped"):
+        return span("skipped", skipped_text(cell))
     whole = cell_text(cell, metric)
     mean, _, bounds = whole.partition(" (") if whole.endswith(")") else (whole, "", "")
     interval = span("interval", bounds.removesuffix(")").replace("-", "–")) if bounds else ""

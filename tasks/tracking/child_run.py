@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from pivotrl_core.types import Json, canonical_json
@@ -30,6 +31,19 @@ class Input:
     context: str = "training"
 
 
+def data_inputs(digests: Mapping[str, str]) -> list[Input]:
+    """The inputs of a run from its provenance: md5 by path."""
+    return [Input(PurePath(path).name, md5, path) for path, md5 in digests.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """How many steps of a metric are logged, and the last of them; -1 for none."""
+
+    count: int
+    last: int
+
+
 class ChildRun:
     """Logs into one run. Not for several threads at once."""
 
@@ -39,7 +53,7 @@ class ChildRun:
         self._flush_seconds = flush_seconds
         self._pending: list[Any] = []
         self._flushed_at = time.monotonic()
-        self._last_steps: dict[str, int] = {}
+        self._steps: dict[str, _Steps] = {}
         self._not_finite: list[str] = []
         self._known = set(client.get_run(run_id).data.metrics)
 
@@ -49,21 +63,23 @@ class ChildRun:
 
         now = int(time.time() * 1000)
         for name, value in metrics.items():
-            if step <= self._last_step(name):
+            known = self._known_steps(name)
+            if step <= known.last:
                 continue
             number = math.nan if value is None else float(value)
             if not math.isfinite(number):
                 self._not_finite.append(f"{name}@{step}={number}")
             self._pending.append(Metric(name, number, now, step))
-            self._last_steps[name] = step
+            self._steps[name] = _Steps(known.count + 1, step)
         if len(self._pending) >= BATCH or time.monotonic() - self._flushed_at >= self._flush_seconds:
             self.flush()
 
     def log_report(self, report: Mapping[str, Json]) -> None:
         """Log a report's `metrics` as final values.
 
-        A metric that also has a curve gets the suffix `_final`. The stages of one child share a run, so a cost gets its
-        stage's name: `cost/rollout_turns` of train is `cost/train_rollout_turns`.
+        A metric that also has a curve gets the suffix `_final`; one step is no curve, but the value itself. The stages
+        of one child share a run, so a cost gets its stage's name: `cost/rollout_turns` of train is
+        `cost/train_rollout_turns`.
         """
         self.flush()
         stage = str(report.get("stage", ""))
@@ -72,8 +88,8 @@ class ChildRun:
         self.flush()
 
     def _final_name(self, name: str) -> str:
-        # A curve has more than step 0; a final value that was logged before has step 0 only, and is skipped there.
-        return f"{name}_final" if self._last_step(name) > 0 else name
+        # A value that came with one step, or was logged before, is there already: `log_metrics` leaves step 0 out then.
+        return f"{name}_final" if self._known_steps(name).count > 1 else name
 
     def log_inputs(self, inputs: Sequence[Input]) -> None:
         """Log data inputs with their digests; the same input twice is one."""
@@ -103,12 +119,12 @@ class ChildRun:
         self.flush()
         self._client.set_terminated(self.run_id, status)
 
-    def _last_step(self, name: str) -> int:
-        """Last logged step of a metric, -1 for none; asked of the store once, for runs that are taken up again."""
-        if name not in self._last_steps:
+    def _known_steps(self, name: str) -> _Steps:
+        """What is logged of a metric; asked of the store once, for runs that are taken up again."""
+        if name not in self._steps:
             history = self._client.get_metric_history(self.run_id, name) if name in self._known else []
-            self._last_steps[name] = max((point.step for point in history), default=-1)
-        return self._last_steps[name]
+            self._steps[name] = _Steps(len(history), max((point.step for point in history), default=-1))
+        return self._steps[name]
 
 
 def canonical_source(source: str) -> str:

@@ -112,15 +112,15 @@ class Recording:
         return self._children[key]
 
     def _finish(self, status: str, table: str, folder: Path | None, commit: str) -> None:
-        from tasks.tracking.child_run import Input
-        from tasks.tracking.rebuild import record_stage, stage_folders
+        from tasks.tracking.child_run import data_inputs
+        from tasks.tracking.rebuild import record_data, record_stage, stage_folders
         from tasks.tracking.tracker import COMMIT_TAG
 
         graph = derive_graph(self.config)
         # Parent and children began when dvc.lock did not yet hold what this run has made: now it does.
         provenance = self.provenance()
         facts = provenance.to_json()
-        inputs = [Input(Path(path).name, md5, path) for path, md5 in provenance.inputs.items()]
+        inputs = data_inputs(provenance.inputs)
         finished = status == "FINISHED"
         for key, one in graph["evaluates"].items():
             folders = stage_folders(self.root, graph, one["arm"], one["seed"]) if finished else []
@@ -137,6 +137,8 @@ class Recording:
         self._children.clear()  # ended: a run that fails after this takes none of them along
         self._tracker.renew_provenance(self.parent, facts)
         comparison = self.root / "reports" / "compare" / "report.json"
+        if finished and self.parent is not None:
+            record_data(self._tracker, self.parent, self.root)
         if finished and comparison.is_file():
             self._tracker.log_comparison(self.parent, read_json(comparison))
         self._tracker.finish_run(self.parent, status, table, folder)

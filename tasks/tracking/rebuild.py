@@ -1,4 +1,7 @@
-"""MLflow from the recorded runs alone: the store can be lost without losing a result, but for registered models."""
+"""MLflow from the recorded runs alone: the store can be lost without losing a result, but for registered models.
+
+Artifacts come from the run's folder of the state, where that is still there; start times are those of the rebuild.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,20 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation.costs import pays_profile
 from pivotrl_core.evaluation.tables import table_markdown
 from pivotrl_core.files import read_json, read_jsonl
+from pivotrl_core.stages.context import CANDIDATES
 from pivotrl_core.types import Json
 from tasks.provenance import DIFF_NAME, RUN_NAME, Provenance
 from tasks.record_folder import COMPARISON, materialised
 from tasks.repository import RUN_REFS, Repository
 from tasks.run_reports import read_run
-from tasks.tracking.child_run import ChildRun
+from tasks.settings import find_state
+from tasks.tracking.child_run import ChildRun, data_inputs
 from tasks.tracking.tracker import COMMIT_TAG, Tracker
 
 
 def rebuild_runs(root: Path, uri: str) -> list[str]:
     """Record every recorded run of a checkout that MLflow does not show, or not whole. Returns their ids."""
-    repository = Repository(root)
+    repository, runs = Repository(root), find_state(root).runs
     listed = repository.text("for-each-ref", "--sort=creatordate", "--format=%(objectname) %(refname)", RUN_REFS)
     rebuilt = []
     for commit, ref in (line.split(" ", 1) for line in listed.splitlines()):
@@ -36,7 +41,11 @@ def rebuild_runs(root: Path, uri: str) -> list[str]:
             experiment = (tree.get("tracking") or {}).get("experiment") or TrackingConfig().experiment
             tracker = Tracker(uri, experiment)
             if tracker.is_incomplete(run_id):
-                _rebuild(tracker, folder, run_id, tree, _provenance(repository, commit), commit)
+                parent = _rebuild(tracker, folder, run_id, tree, _facts(repository, commit))
+                kept = runs / run_id
+                table = table_markdown(read_json(folder / COMPARISON))
+                tracker.finish_run(parent, "FINISHED", table, kept if kept.is_dir() else None)
+                tracker.client.set_tag(parent, COMMIT_TAG, commit)  # last: what ends before it is rebuilt
                 rebuilt.append(run_id)
     return rebuilt
 
@@ -49,29 +58,29 @@ def _parameters(root: Path) -> Mapping[str, Json]:
         return read_run(root).params
 
 
-def _provenance(repository: Repository, commit: str) -> dict[str, Json]:
-    facts = json.loads(repository.read(commit, RUN_NAME) or b"{}")
-    diff = (repository.read(commit, DIFF_NAME) or b"").decode("utf-8", "replace")
-    return {**{key: facts[key] for key in Provenance.__dataclass_fields__ if key in facts}, "diff": diff}
+def _facts(repository: Repository, commit: str) -> dict[str, Json]:
+    """What `run.json` says, with the diff."""
+    facts: dict[str, Json] = json.loads(repository.read(commit, RUN_NAME) or b"{}")
+    return {**facts, "diff": (repository.read(commit, DIFF_NAME) or b"").decode("utf-8", "replace")}
 
 
-def _rebuild(
-    tracker: Tracker, root: Path, run_id: str, tree: Mapping[str, Json], provenance: Mapping[str, Json], commit: str
-) -> None:
-    """Record the run whose reports lie below `root`."""
+def _rebuild(tracker: Tracker, root: Path, run_id: str, tree: Mapping[str, Json], facts: Mapping[str, Json]) -> str:
+    """Record the run whose reports lie below `root`. Returns its MLflow run id; it is not ended yet."""
     graph = load_graph(root / "graph.yaml")
-    parent = tracker.start_run(run_id, run_id, tree, provenance)
+    provenance = {key: facts[key] for key in Provenance.__dataclass_fields__ if key in facts}
+    name = f"{facts.get('flow', 'run')}-{run_id}"
+    parent = tracker.start_run(run_id, name, tree, {**provenance, "diff": facts["diff"]})
     for path in sorted((root / "reports/evaluate").glob("*/report.json")):
         report = read_json(path)
         arm, seed = str(report["arm"]), int(report["seed"])
-        recorder = tracker.start_child(parent, arm, seed, {key: provenance[key] for key in provenance if key != "diff"})
+        recorder = tracker.start_child(parent, arm, seed, provenance)
         for stage in stage_folders(root, graph, arm, seed):
             record_stage(recorder, stage)
+        recorder.log_inputs(data_inputs(provenance.get("inputs", {})))
         recorder.finish()
-    compared = read_json(root / COMPARISON)
-    tracker.log_comparison(parent, compared)
-    tracker.finish_run(parent, "FINISHED", table_markdown(compared))
-    tracker.client.set_tag(parent, COMMIT_TAG, commit)  # last: what ends before it is rebuilt
+    record_data(tracker, parent, root)
+    tracker.log_comparison(parent, read_json(root / COMPARISON))
+    return parent
 
 
 def stage_folders(root: Path, graph: Graph, arm: str, seed: int) -> list[Path]:
@@ -95,6 +104,13 @@ def stage_folders(root: Path, graph: Graph, arm: str, seed: int) -> list[Path]:
 def _report(folder: Path) -> Mapping[str, Json]:
     path = folder / "report.json"
     return dict(read_json(path)) if path.is_file() else {}
+
+
+def record_data(tracker: Tracker, parent: str, root: Path) -> None:
+    """Log what was read and kept of the data to the parent: it is no arm's."""
+    folder = root / CANDIDATES
+    if (folder / "report.json").is_file():
+        record_stage(ChildRun(tracker.client, parent), folder)
 
 
 def record_stage(recorder: ChildRun, folder: Path) -> None:

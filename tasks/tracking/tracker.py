@@ -28,6 +28,7 @@ PROCESS_TAG = "pivotrl.process"  # that writes a run, so that runs of dead ones 
 ENDED_TAG = "pivotrl.ended_by"
 MAX_PARAMS = 100
 MAX_METRICS = 1000
+MAX_DESCRIPTION = 8000  # characters of a tag; MLflow cuts a longer one without a word
 ARTIFACT_SUFFIXES = frozenset({".png", ".svg", ".html", ".json", ".jsonl", ".md", ".txt", ".log", ".yaml", ".diff"})
 MAX_ARTIFACT_BYTES = 20_000_000
 
@@ -61,9 +62,10 @@ class Tracker:
         return ChildRun(self.client, self._begin(key, f"{arm}-{seed}", key, provenance or {}, parameters, child=True))
 
     def finish_run(self, parent: str, status: str, table_markdown: str = "", folder: Path | None = None) -> None:
-        """End the parent: the comparison table becomes its description, figures and report its artifacts."""
+        """End the parent: the comparison becomes its description and table.md, figures and report its artifacts."""
         if table_markdown:
-            self.client.set_tag(parent, NOTE_TAG, table_markdown)
+            self.client.set_tag(parent, NOTE_TAG, _description(table_markdown))
+            self.client.log_text(parent, table_markdown, "table.md")
         if folder is not None:
             self._log_folder(parent, folder)
         self.client.set_terminated(parent, status)
@@ -176,6 +178,14 @@ class Tracker:
             token = page.token
             if not token:
                 return found
+
+
+def _description(markdown: str) -> str:
+    """A comparison as long as a tag may be; one that is longer ends at a whole line that says where all of it is."""
+    if len(markdown) <= MAX_DESCRIPTION:
+        return markdown
+    end = "\n\nCut here; all of it is in the artifact table.md."
+    return markdown[: MAX_DESCRIPTION - len(end)].rpartition("\n")[0] + end
 
 
 def _is_written(run: Any) -> bool:

@@ -80,6 +80,46 @@ def test_what_nobody_foresaw_is_not_told_as_a_reproduction_that_differs(
         assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "both", "code"),
+    [
+        (("--help",), False, 141),
+        (("verify", "no-such-file"), True, 65),
+        (("inspect",), True, 141),
+    ],
+    ids=["help", "an error of ours", "wrong usage"],
+)
+def test_output_that_nobody_reads_is_not_told_as_a_reproduction_that_differs(
+    arguments: tuple[str, ...], both: bool, code: int
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "flows.cli", *arguments]
+    answer = subprocess.run(
+        command, cwd=ROOT, stdout=writer, stderr=writer if both else subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert (answer.returncode, answer.stderr or "") == (code, "")
+
+
+def test_what_a_command_left_unwritten_has_no_reader_either() -> None:
+    """As `verify` writes its lines: without a flush, so that the interpreter would find the pipe broken."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    program = "import flows.cli\nflows.cli.app = lambda *_, **__: (print('a line'), exit(0))\nflows.cli.main([])"
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (answer.returncode, answer.stderr) == (141, "")
+
+
+def test_a_pipe_that_is_not_ours_is_an_error_with_its_message() -> None:
+    program = "import flows.cli\ndef broken(*_, **__): raise BrokenPipeError(32, 'Broken pipe')\n"
+    command = [sys.executable, "-c", f"{program}flows.cli.app = broken\nflows.cli.main([])"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (70, "error: [Errno 32] Broken pipe\n")
+
+
 def test_a_prefect_server_that_is_not_there_is_one_message(tmp_path: Path) -> None:
     there = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PIVOTRL_STATE": str(tmp_path)}
     for arguments, code, told in (

@@ -12,7 +12,7 @@ from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.protocol import TokenCount
 from pivotrl_core.engines.transformers_engine import TransformersEngine
-from pivotrl_core.files import file_digest
+from pivotrl_core.files import file_digest, read_json
 from pivotrl_core.stages.candidates import run_candidates
 from pivotrl_core.stages.context import StageContext
 from pivotrl_core.stages.evaluate import run_evaluate
@@ -91,3 +91,23 @@ def test_a_killed_evaluation_equals_an_undisturbed_one(
     kept = sorted(path.stem for path in (tmp_path / "scratch/portions").glob("*.json"))
     assert kept == sorted(portions)
     assert json.loads((tmp_path / "scratch/portions" / f"{portions[0]}.json").read_text())["rows"]
+
+
+def test_an_evaluation_counts_no_sample_that_drift_takes_of_base(tmp_path: Path, tiny_llama: Path) -> None:
+    """Whether policy and base share a model, as with an adapter, or not, as after training of all parameters."""
+    config = configuration(tiny_llama, FOLDER)
+    pull_toys(tmp_path, toy_trajectories(20))
+    for name in ("base", "trained"):
+        shutil.copytree(tiny_llama, tmp_path / "models" / name)
+    run_candidates(context(tmp_path, config))
+    reports = []
+    for name in ("base", "trained"):
+        shutil.rmtree(tmp_path / "scratch", ignore_errors=True)
+        run_evaluate(context(tmp_path, config), "base", 0, f"models/{name}")
+        reports.append(read_json(tmp_path / "reports/evaluate/base-0/report.json"))
+    costs = [{key: value for key, value in one["metrics"].items() if key.startswith("cost/")} for one in reports]
+    assert costs[0] == costs[1]
+    assert costs[0]["cost/rollout_turns"] == 4 * 2 + 2 * len(BENCHMARKS)  # turns at two temperatures, items
+    states, pairs = reports[0]["drift"]["states"], reports[0]["drift"]["pairs"]
+    assert 1 <= states <= 2  # drift_texts
+    assert states <= pairs <= 6 * states  # of four samples at a state, two to four are distinct

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pivotrl_core.stages.context import write_report
 from tasks.processes import start_time, this_process
+from tasks.settings import find_state
 from tasks.tracking.rebuild import rebuild_runs
 from tasks.tracking.tracker import COMMIT_TAG, ENDED_TAG, PROCESS_TAG, Tracker
 
@@ -37,9 +39,9 @@ def test_runs_that_mlflow_lost_are_shown_again_from_their_reports_and_the_others
     runs = tracker.client.search_runs([tracker.experiment_id])
     named = {run.info.run_name: run for run in runs}
     assert len(runs) == len(named) == 5
-    assert set(named) == {"shown", "run-one", "base-0", "sft-0", "pivotrl-0"}
+    assert set(named) == {"shown", "run-run-one", "base-0", "sft-0", "pivotrl-0"}
     assert {run.info.status for run in runs} == {"FINISHED"}
-    parent, pivotrl = named["run-one"], named["pivotrl-0"]
+    parent, pivotrl = named["run-run-one"], named["pivotrl-0"]
     assert parent.data.tags["pivotrl.run_commit"] == git(root, "rev-parse", "refs/pivotrl/runs/run-one")
     assert "embedded, n = 32" in parent.data.tags["mlflow.note.content"]
     assert parent.data.metrics["compare/base/helpdesk/success_greedy"] > 0
@@ -60,6 +62,31 @@ def root(tmp_path: Path) -> Path:
     (root / ".dvc" / "config").write_text("[cache]\n    dir = ../.state/dvc-cache\n")
     record(root, "run-one", (0,))
     return root
+
+
+def test_name_inputs_data_and_artifacts_come_back_too(root: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("PIVOTRL_STATE", raising=False)
+    facts = {"run_id": "run-one", "flow": "nightly", "inputs": {"data/pulled": "d" * 32}}
+    (root / "run.json").write_text(json.dumps(facts))
+    write_report(root / "data/candidates/report.json", "candidates", {"data/rows_read": 9, "data/rows_kept": 8})
+    git(root, "add", "run.json", "data/candidates/report.json")
+    git(root, "commit", "--quiet", "--message", "x")
+    git(root, "update-ref", "refs/pivotrl/runs/run-one", "HEAD")
+    page = find_state(root).runs / "run-one/report.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("<html></html>")
+    uri = f"sqlite:///{root.parent / 'mlflow.db'}"
+    assert rebuild_runs(root, uri) == ["run-one"]
+    tracker = Tracker(uri, "pivotrl")
+    runs = {run.info.run_name: run for run in tracker.client.search_runs([tracker.experiment_id])}
+    assert set(runs) == {"nightly-run-one", "base-0", "sft-0", "pivotrl-0"}
+    parent = runs.pop("nightly-run-one")
+    assert {name: parent.data.metrics[name] for name in ("data/rows_read", "data/rows_kept")} == {
+        "data/rows_read": 9.0,
+        "data/rows_kept": 8.0,
+    }
+    assert [one.path for one in tracker.client.list_artifacts(parent.info.run_id)] == ["report.html", "table.md"]
+    assert {one.inputs.dataset_inputs[0].dataset.digest for one in runs.values()} == {"d" * 32}
 
 
 def test_a_stage_that_left_the_graph_and_stayed_in_dvc_lock_is_no_part_of_the_run(root: Path):

@@ -98,6 +98,17 @@ def test_an_arm_of_the_checkout_is_compared_with_the_same_arm_of_a_run(checkout:
         compare_runs("lambda-04", "run-one", checkout)
 
 
+def test_benchmarks_that_one_side_lacks_are_in_no_difference_and_named(checkout: Path):
+    whole = compare_runs("pivotrl", "run-one", checkout)
+    for seed in (0, 1):
+        path = checkout / f"reports/evaluate/pivotrl-{seed}/items.parquet"
+        frame = pd.read_parquet(path)
+        frame[frame["benchmark"] != "ifbench-embedded"].to_parquet(path)
+    partly = compare_runs("pivotrl", "run-one", checkout)
+    told = "ifbench-embedded: in run-one:pivotrl alone, so in no difference, though perhaps in its mean"
+    assert [told in text for text in (whole, partly)] == [False, True]
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 def test_a_run_goes_by_its_id_in_mlflow_too(checkout: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

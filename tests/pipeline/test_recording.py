@@ -11,6 +11,7 @@ import yaml
 
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.loading import load_config, parse_config
+from pivotrl_core.stages.context import write_report
 from tasks.last_good import STARTS
 from tasks.provenance import Provenance
 from tasks.tracking.flow_run import Recording
@@ -56,6 +57,15 @@ def test_a_failed_run_takes_no_numbers_from_reports_of_earlier_runs(recording: R
     runs = _runs(recording)
     assert {name: run.info.status for name, run in runs.items()} == {"run-run-1": "FAILED", "sft-0": "FAILED"}
     assert runs["sft-0"].data.metrics == {"train/loss": 1.0}
+
+
+def test_the_parent_tells_what_was_read_of_the_data(recording: Recording) -> None:
+    write_report(recording.root / "data/candidates/report.json", "candidates", {"data/rows_read": 9})
+    recording.follow("train@sft-0", ("reports/train/sft-0",))
+    _lock_training(recording, "models/base")
+    recording.finish("FINISHED", "", None, "abc")
+    assert recording.enabled  # nothing of it failed
+    assert _runs(recording)["run-run-1"].data.metrics["data/rows_read"] == 9.0
 
 
 def test_what_is_discarded_is_out_of_sight(recording: Recording) -> None:

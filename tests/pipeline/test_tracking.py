@@ -92,6 +92,17 @@ def test_a_resumed_stage_logs_no_step_twice(tracker: Tracker):
         assert len(tracker.client.get_metric_history(again.run_id, name)) == 1
 
 
+def test_one_step_of_a_metric_is_its_value_and_no_curve_beside_a_final_one(tracker: Tracker):
+    recorder = tracker.start_child(tracker.start_run("run-1", "demo", CONFIG), "pivotrl", 0)
+    values = {"eval/helpdesk/success_greedy": 0.5, "eval/ifbench-embedded/score": 0.25, "eval/drift/kl_neutral": 0.01}
+    for step, (name, value) in enumerate(values.items()):  # the parts of an evaluation, as they come
+        recorder.log_metrics(step, {name: value})
+    recorder.log_report({"stage": "evaluate", "metrics": values})
+    recorder.finish()
+    assert tracker.client.get_run(recorder.run_id).data.metrics == values
+    assert [len(tracker.client.get_metric_history(recorder.run_id, name)) for name in values] == [1, 1, 1]
+
+
 def test_a_metric_that_is_no_number_is_nan_and_named(tracker: Tracker):
     recorder = tracker.start_child(tracker.start_run("run-1", "demo", CONFIG), "pivotrl", 0)
     recorder.log_report({"metrics": {"eval/drift/kl_neutral": None, "eval/x": 0.25}})
@@ -132,7 +143,20 @@ def test_the_table_is_the_description_and_weights_are_no_artifact(tracker: Track
     run = tracker.client.get_run(parent)
     assert run.data.tags["mlflow.note.content"] == "| a | b |"
     assert run.info.status == "FINISHED"
-    assert [one.path for one in tracker.client.list_artifacts(parent)] == ["figures"]
+    assert [one.path for one in tracker.client.list_artifacts(parent)] == ["figures", "table.md"]
+
+
+def test_a_description_too_long_for_mlflow_ends_at_a_line_and_names_the_whole(tracker: Tracker, tmp_path: Path):
+    table = "- verdict\n\n" + "\n".join(f"| row {n} | {'x' * 90} |" for n in range(100)) + "\n"
+    parent = tracker.start_run("run-long", "demo", CONFIG)
+    tracker.finish_run(parent, "FINISHED", table)
+    told = tracker.client.get_run(parent).data.tags["mlflow.note.content"]
+    assert 7800 < len(told) <= 8000
+    rows, end = told.split("\n\nCut here; ")
+    assert table.startswith(rows + "\n")
+    assert end == "all of it is in the artifact table.md."
+    kept = Path(tracker.client.download_artifacts(parent, "table.md", str(tmp_path)))
+    assert kept.read_text(encoding="utf-8") == table
 
 
 def test_logs_are_artifacts_without_the_secrets_of_the_environment(

@@ -36,4 +36,12 @@ def test_the_paired_interval_covers_no_difference_when_there_is_none() -> None:
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.integers(0, 5))
 def test_an_interval_stays_in_the_range_of_the_scores(scores: list[float], seed: int) -> None:
     interval = bootstrap_mean(scores, seed, resamples=50)
-    assert min(scores) - 1e-9 <= interval.low <= interval.high <= max(scores) + 1e-9
+    low, high = (0.0, 1.0) if interval.exact else (min(scores), max(scores))
+    assert interval.exact == (set(scores) in ({0.0}, {1.0}))
+    assert low - 1e-9 <= interval.low <= interval.high <= high + 1e-9
+
+
+def test_the_exact_bound_covers_a_rare_success() -> None:
+    # 20 items at 0.1: all fail with probability 0.9^20 = 0.12, and a bootstrap would then say 0 to 0.
+    interval = bootstrap_mean([0.0] * 20, 0)
+    assert interval.low <= 0.1 <= interval.high

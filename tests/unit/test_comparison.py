@@ -142,6 +142,80 @@ def test_a_skipped_benchmark_says_why():
     assert "skipped: no sandbox" in table_markdown(report)
 
 
+IFB, SCI = "eval/ifbench-embedded/score", "eval/scicode-embedded/score"
+NO_BWRAP = "no sandbox: bwrap is missing"
+
+
+def benched(arm: str, seed: int = 0, skip: bool = False) -> Evaluation:
+    """ifbench all right for the arm and half right for base; scicode all wrong, or skipped."""
+    ifbench = {f"i{n}": 1.0 if arm != "base" else n % 2.0 for n in range(20)}
+    items = {IFB: ifbench} if skip else {IFB: ifbench, SCI: {f"s{n}": 0.0 for n in range(20)}}
+    entries = [
+        {"name": "ifbench-embedded", "n": 20, "metric": "accuracy", "skipped": None},
+        {"name": "scicode-embedded", "n": 20, "metric": "pass rate", "skipped": NO_BWRAP if skip else None},
+    ]
+    return Evaluation(arm, seed, {"arm": arm, "seed": seed, "metrics": {}, "benchmarks": entries}, items)
+
+
+@pytest.mark.parametrize("skipping", ["base", "arm"])
+def test_the_mean_is_over_the_benchmarks_that_all_arms_have(skipping: str):
+    report = compare([benched(arm, skip=arm == skipping) for arm in ("base", "arm")])
+    means = {row["arm"]: row["cells"][OOD_MEAN]["mean"] for row in report["rows"]}
+    assert means == {"base": 0.5, "arm": 1.0}  # ifbench alone: with scicode one of them would be halved
+    assert paired_row(report, "arm", "base", OOD_MEAN)["difference"] == 0.5
+    said = f"The mean of OOD leaves out scicode-embedded, which not all arms and seeds have: {NO_BWRAP} ({skipping}-0)."
+    assert said in report["notes"]
+    (line,) = [line for line in table_markdown(report).splitlines() if line.startswith("| scicode")]
+    cells = {"base": "0.0 (0-17)", "arm": "0.0 (0-17)", skipping: "skipped: no sandbox"}  # 1 - 0.025^(1/20) = 16.8 %
+    assert line == f"| scicode-embedded, n = 20 | {cells['base']} | {cells['arm']} |"
+
+
+def test_a_seed_that_skipped_a_benchmark_leaves_the_mean_of_the_others():
+    report = compare([benched(arm, seed, skip=(arm, seed) == ("arm", 1)) for arm in ("base", "arm") for seed in (0, 1)])
+    assert [row["cells"][OOD_MEAN]["mean"] for row in report["rows"]] == [0.5, 1.0]
+    assert paired_row(report, "arm", "base", OOD_MEAN)["seeds"] == 2
+    assert any("leaves out scicode-embedded" in note and "(arm-1)" in note for note in report["notes"])
+    assert report["rows"][1]["cells"][SCI]["mean"] == 0.0  # of the seed that has it
+
+
+def test_what_all_arms_have_is_left_out_of_nothing():
+    report = compare([benched("base"), benched("arm")])
+    assert [row["cells"][OOD_MEAN]["mean"] for row in report["rows"]] == [0.25, 0.5]  # (0.5 + 0) / 2, (1 + 0) / 2
+    assert not any("leaves out" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize(("seeds", "note"), [(1, "One seed"), (2, "sees only 1/2"), (3, "sees only 2/3"), (4, "")])
+def test_few_seeds_are_said_to_be_few(seeds: int, note: str):
+    report = compare([evaluation(arm, [0.0, 1.0], seed) for arm in ("base", "arm") for seed in range(seeds)])
+    assert [one for one in report["notes"] if "seed" in one] == report["notes"]
+    assert len(report["notes"]) == (1 if note else 0)
+    assert note in "".join(report["notes"])
+
+
+@pytest.mark.parametrize(("arms", "said"), [(3, False), (4, True)])
+def test_many_arms_have_the_marks_of_chance_counted(arms: int, said: bool):
+    report = compare([benched("base"), *(benched(f"arm{n}") for n in range(arms))])
+    notes = [note for note in report["notes"] if "by chance" in note]
+    # ifbench, scicode and their mean: 4 arms in 3 measures, 0.05 * 12 = 0.6
+    start = "4 arms in 3 measures are compared with base: about 0.6 of 12 marks are expected to show a difference"
+    assert [note.startswith(start) for note in notes] == ([True] if said else [])
+
+
+def test_a_winner_of_one_training_run_each_is_said_to_be_one():
+    scores = {"base": [0.0] * 90 + [1.0] * 10, "arm": [1.0] * 60 + [0.0] * 40}
+    one = verdict(compare([evaluation(arm, values) for arm, values in scores.items()]))[0]
+    two = verdict(compare([evaluation(arm, values, seed) for arm, values in scores.items() for seed in (0, 1)]))[0]
+    assert "arm wins with 60.0 % (one training run each), beyond the interval of every other arm" in one
+    assert "arm wins with 60.0 %, beyond the interval of every other arm" in two
+
+
+def test_the_table_comes_after_the_verdict_and_the_notes():
+    lines = table_markdown(compare([benched("base"), benched("arm", skip=True)])).rstrip().splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith("|"))
+    assert all(line.startswith("|") for line in lines[first:])
+    assert any("leaves out scicode" in line for line in lines[:first])
+
+
 def test_profiling_and_the_start_policy_are_paid_for():
     graph = {
         "trains": {

@@ -119,6 +119,38 @@ def test_the_metrics_page_is_generated_from_the_definitions():
     assert page.read_text(encoding="utf-8") == definitions_markdown()
 
 
+@pytest.mark.parametrize(
+    ("seeds", "reading"),
+    [((0,), "beyond the choice of items (one training run each)"), ((0, 1), "more than chance")],
+)
+def test_one_training_run_is_not_called_more_than_chance(tmp_path: Path, seeds: tuple[int, ...], reading: str):
+    root = write_reports(tmp_path / "run", seeds=seeds)
+    html = write_report(root, tmp_path / "report.html").read_text()
+    assert f"): {reading}." in html
+    assert ("more than chance" in html) == (len(seeds) > 1)
+
+
+def test_the_share_of_a_pool_is_of_what_was_profiled(tmp_path: Path):
+    root = write_reports(tmp_path / "run")
+    path = root / "data/pools/pivotrl/report.json"
+    write_json(path, {**read_json(path), "candidates": 1303, "profiled": 300, "kept": 75})
+    html = write_report(root, tmp_path / "report.html").read_text()
+    assert "<td>1,303</td><td>300</td><td>75</td><td>25%</td>" in html  # 75 / 300
+
+
+def test_a_benchmark_that_one_arm_skipped_says_so_in_its_cell(tmp_path: Path):
+    root = write_reports(tmp_path / "run")
+    path = root / "reports/compare/report.json"
+    report = read_json(path)
+    skipped = {"mean": None, "low": None, "high": None, "n": 0, "interval": None, "skipped": "no sandbox: bwrap (old)"}
+    report["rows"][1]["cells"]["eval/ifbench-embedded/score"] = skipped
+    write_json(path, report)
+    html = write_report(root, tmp_path / "report.html").read_text()
+    row = html.partition('<th scope="row">ifbench-embedded, n = 32</th>')[2].partition("</tr>")[0]
+    assert row.count('<td><span class="skipped">skipped: no sandbox</span></td>') == 1
+    assert row.count('class="mean"') == 2
+
+
 GREEDY, T1 = "eval/helpdesk/success_greedy", "eval/helpdesk/success_t1"
 
 
@@ -138,6 +170,15 @@ GREEDY, T1 = "eval/helpdesk/success_greedy", "eval/helpdesk/success_t1"
         (
             [Standing(GREEDY, "sft", 0.6, ()), Standing(T1, "sft", 0.5, ("base",))],
             "sft wins in domain (greedy); t = 1: no winner",
+        ),
+        ([Standing(GREEDY, "sft", 0.6, (), one_run=True)], "sft wins in domain (one training run each)"),
+        (
+            [Standing(GREEDY, "sft", 0.6, (), one_run=True), Standing(T1, "sft", 0.5, ("base",), one_run=True)],
+            "sft wins in domain (greedy); t = 1: no winner (one training run each)",
+        ),
+        (
+            [Standing(GREEDY, "sft", 0.6, ("base",), one_run=True)],
+            "No winner: sft stands highest, but is not shown to differ from base",
         ),
     ],
 )

@@ -15,6 +15,29 @@ def test_bootstrap_of_one_repeated_value_has_no_width() -> None:
     assert (interval.mean, interval.low, interval.high, interval.items, interval.seeds) == (0.25, 0.25, 0.25, 8, 1)
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_all_wrong_or_all_right_has_the_exact_bound(value: float) -> None:
+    # Of 32 items none is right: 1 - 0.025^(1/32) = 1 - exp(-3.68888 / 32) = 0.108881.
+    for scores, strata in (([value] * 32, ()), ([[value] * 32] * 2, ()), ([value] * 32, (16, 16))):
+        interval = bootstrap_mean(scores, "x", strata=strata)
+        low, high = (0.0, 0.108881) if value == 0.0 else (1 - 0.108881, 1.0)
+        assert interval.mean == value
+        assert (interval.low, interval.high) == pytest.approx((low, high), abs=1e-6)
+        assert interval.exact
+
+
+def test_benchmarks_of_unequal_size_count_as_the_smallest() -> None:
+    # Scaled as `stack` does: 8 / (2 * 6) and 8 / (2 * 2), whose mean is 1. 1 - 0.025^(1/4) = 0.602365.
+    interval = bootstrap_mean([8 / 12] * 6 + [2.0] * 2, "x", strata=(6, 2))
+    assert (interval.low, interval.high) == pytest.approx((1 - 0.602365, 1.0), abs=1e-6)
+
+
+def test_the_exact_bound_is_for_means_alone() -> None:
+    interval = paired_difference([1.0] * 8, [0.0] * 8, 0)
+    assert (interval.low, interval.high, interval.exact) == (1.0, 1.0, False)
+    assert not bootstrap_mean([0.0] * 7 + [1.0], 0).exact
+
+
 def test_bootstrap_of_two_items_covers_all_three_possible_means() -> None:
     # Resamples of {0, 1}: mean 0 with probability 1/4, 1/2 with 1/2, 1 with 1/4, so the 2.5 % ends are 0 and 1.
     interval = bootstrap_mean([0.0, 1.0], 1)
