@@ -167,6 +167,14 @@ class PolicyGradient(Section):
     updates_per_step: PositiveInt = Field(1, description="optimiser steps on each batch of rollouts")
     checkpoint_every: PositiveInt = 50
 
+    @model_validator(mode="after")
+    def _every_setting_does_something(self) -> Self:
+        if self.temperatures and self.temperature != 1.0:
+            raise ValueError("temperature does nothing beside temperatures; leave out one of them")
+        if self.truncation is not RatioLevel.TOKEN and self.truncation_cap is None:
+            raise ValueError("truncation does nothing without truncation_cap; give the cap")
+        return self
+
     @property
     def longest(self) -> int:
         """Largest number of tokens that a sample can have: L of `dr_grpo`."""
@@ -226,6 +234,12 @@ class GRPOTrain(PolicyGradient):
     reprofile: Reprofile | None = Field(
         None, description="profile and select again with the policy as it is, where training saturates; none: never"
     )
+
+    @model_validator(mode="after")
+    def _rest_has_a_length(self) -> Self:
+        if self.rest_share != 1.0 and not self.rest_passes:
+            raise ValueError("rest_share does nothing without rest_passes; give the passes that a mastered pivot rests")
+        return self
 
 
 class E2ETrain(PolicyGradient):

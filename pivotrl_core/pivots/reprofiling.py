@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 
 
 class Saturation(StrEnum):
@@ -72,6 +73,17 @@ class SaturationRule:
         if _is_flat([one.reward for one in seen], self.reward_change):
             return Saturation.REWARD
         return Saturation.SPREAD if _is_flat([one.spread for one in seen], self.spread_change) else None
+
+
+def moving_means(signals: Sequence[StepSignal], period: int) -> list[StepSignal]:
+    """The mean of each `period` neighbouring steps, so `period` - 1 fewer; none where there are not so many."""
+    parts = [signals[end - period : end] for end in range(period, len(signals) + 1)]
+    return [
+        StepSignal(
+            fmean(one.reward for one in part), fmean(one.spread for one in part), fmean(one.equal_share for one in part)
+        )
+        for part in parts
+    ]
 
 
 def fitted_change(values: Sequence[float]) -> float:

@@ -43,7 +43,9 @@ def configured_rounds(
             write_report(pool / "report.json", "select", {"select/pool_size": 0}, arm=arm, error=str(error))
         return NewProfile(cost.tokens, kept)
 
-    return Rounds(policy, source, _rule(settings.reprofile), settings.steps, context.scratch / "rounds", profile_again)
+    period = max(1, len(settings.temperatures))
+    folder = context.scratch / "rounds"
+    return Rounds(policy, source, _rule(settings.reprofile), settings.steps, folder, profile_again, period)
 
 
 def _rule(settings: Reprofile) -> SaturationRule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import groupby
+from math import ceil
 from pathlib import Path
 
 from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTrain, TrainConfig
@@ -34,7 +35,7 @@ from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, t
 
 OnStep = Callable[[Progress, dict[str, float]], None]
 METRICS = "metrics.jsonl"
-LAST = 5  # steps that the final reward is a mean over
+LAST = 5  # steps that the final reward is a mean over, or more: each of several temperatures comes as often
 
 
 def run_train(context: StageContext, arm: str, seed: int, start: str, pool: str) -> None:
@@ -78,17 +79,21 @@ def _train(
                 progress = _policy_gradient(context, policy, settings, source, checkpoints, on_step, rounds)
                 if rounds is not None:
                     rounds.publish(progress, reports / "rounds")
+        if progress.ended and ranks.writes:
+            print(f"train {key}: over after {progress.step} steps: {progress.ended}", flush=True)
         policy.save(context.path(Path("models") / arm / str(seed)))
         if not ranks.writes:
             return
         if not (reports / METRICS).exists():  # a training that was resumed and had no step left
             MetricsFile(reports / METRICS, progress.lines)
+        final = final_metrics(progress, len(getattr(settings, "temperatures", ())))
         write_report(
-            reports / "report.json", "train", _final(progress), arm=arm, seed=seed, method=settings.method,
+            reports / "report.json", "train", final, arm=arm, seed=seed, method=settings.method,
             steps=progress.step, pool=len(pivots),
             replay=getattr(settings, "replay", False), dtype=compute_dtype(context.config.compute),
             engine=engine_kind(context, "train") if not isinstance(settings, SFTTrain) else "none",
             layout=policy.layout,
+            **({"ended": progress.ended} if progress.ended else {}),
             **({"processes": ranks.count} if ranks.count > 1 else {}),
             **({"rounds": progress.rounds} if getattr(settings, "reprofile", None) is not None else {}),
         )  # fmt: skip
@@ -181,11 +186,12 @@ def _policy_gradient(
     )
 
 
-def _final(progress: Progress) -> dict[str, float]:
+def final_metrics(progress: Progress, temperatures: int = 0) -> dict[str, float]:
     """The last step's metrics, rewards as a mean over the last steps, and what it all cost."""
     metrics: dict[str, float] = dict(progress.lines[-1]["metrics"])
+    last = LAST if temperatures < 2 else temperatures * ceil(LAST / temperatures)
     for name in ("train/reward_mean", "train/zero_variance_share"):
-        values = [line["metrics"][name] for line in progress.lines[-LAST:] if name in line["metrics"]]
+        values = [line["metrics"][name] for line in progress.lines[-last:] if name in line["metrics"]]
         if values:
             metrics[name] = sum(values) / len(values)
     counted = {"trained_tokens": 0, **progress.counters}  # where no group had a lesson, none were trained

@@ -38,7 +38,8 @@ MAX_OVERHEAD = 20.0  # by the clock, a save of s seconds is followed by at least
 class Progress:
     """Where a training stands: the next step, metrics lines so far, counters for the cost account, and its source.
 
-    `rounds` are the times that it profiled again, each with its step, reason, size of its pool and digest.
+    `rounds` are the times that it profiled again, each with its step, reason, size of its pool and digest; `ended` says
+    why a training that is over had fewer steps than it might.
     """
 
     step: int = 0
@@ -46,6 +47,7 @@ class Progress:
     counters: dict[str, float] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
+    ended: str | None = None
 
     def add_cost(self, tokens: TokenCount) -> None:
         """Count what was sampled."""

@@ -73,6 +73,11 @@ class EpisodeGroups:
         self.player = EpisodePlayer(engine, renderer, domain, config.max_tokens, config.max_turns)
         self.tasks = training_tasks(domain, source, pool)
 
+    @property
+    def resting(self) -> int:
+        """None: every task comes back in each pass."""
+        return 0
+
     def state(self) -> dict[str, Any]:
         """Nothing: the step alone decides which tasks come next."""
         return {}

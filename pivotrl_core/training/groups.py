@@ -61,6 +61,11 @@ class Group(Protocol):
         ...
 
     @property
+    def replaced(self) -> float | None:
+        """Reward of the policy's own sample, where the last one took its place."""
+        ...
+
+    @property
     def lengths(self) -> list[int]:
         """Trained tokens of each."""
         ...
@@ -80,6 +85,7 @@ class PivotGroup:
     rewards: tuple[float, ...]
     replayed: bool = False
     demonstrated: bool = False
+    replaced: float | None = None
 
     @property
     def lengths(self) -> list[int]:
@@ -116,6 +122,11 @@ class EpisodeGroup:
     def demonstrated(self) -> bool:
         """Never."""
         return False
+
+    @property
+    def replaced(self) -> None:
+        """Nothing."""
+        return None
 
     @property
     def lengths(self) -> list[int]:

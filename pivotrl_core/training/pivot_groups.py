@@ -26,7 +26,8 @@ class PivotGroups:
     With `replay`, a group without any reward is given a success that the profile found at that pivot (`found`, by
     candidate id), the first of them that this training's verifier rewards; with `demonstrate`, where there is none, the
     expert's action: what the policy does not write itself, no sample of its own would teach it. What is given is
-    trained on as if it had been sampled (its ratio begins at 1), which is not the paper's objective.
+    trained on as if it had been sampled (its ratio begins at 1), which is not the paper's objective. What is longer
+    than `max_tokens` is not given.
 
     With several `ranks`, each judges its share of the groups: a verdict may depend on a clock or a server, and all
     ranks must train on the same rewards. `rule` says what full reward is, and what is none.
@@ -66,6 +67,11 @@ class PivotGroups:
     def count(self) -> TokenCount:
         """Tokens sampled so far, and what a judge read and wrote about them."""
         return replace(self.engine.count, judge=self._judge_tokens)
+
+    @property
+    def resting(self) -> int:
+        """Mastered pivots that sit out."""
+        return len(self.order.back)
 
     def state(self) -> dict[str, Any]:
         """Where the order of pivots stands."""
@@ -134,10 +140,13 @@ class PivotGroups:
         if self.config.demonstrate:
             given.append((self.renderer.action_ids(pivot.expert), True))
         for ids, demonstrated in given:
+            if len(ids) > self.config.max_tokens:  # the policy could never write it
+                continue
             (reward,) = self._rewards(pivot, [ids])
             if self._is_rewarded(reward):
                 return replace(
                     group, action_ids=(*group.action_ids[:-1], ids), logprobs=(*group.logprobs[:-1], ()),
                     rewards=(*group.rewards[:-1], reward), replayed=not demonstrated, demonstrated=demonstrated,
+                    replaced=group.rewards[-1],
                 )  # fmt: skip
         return group

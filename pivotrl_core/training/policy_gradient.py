@@ -58,6 +58,11 @@ class GroupSource(Protocol):
         ...
 
     @property
+    def resting(self) -> int:
+        """How many pivots sit out because they are mastered."""
+        ...
+
+    @property
     def count(self) -> TokenCount:
         """Tokens sampled so far by this object."""
         ...
@@ -80,28 +85,35 @@ def train_policy_gradient(
 ) -> Progress:
     """Train to `config.steps`, from the newest checkpoint on; shorter where nothing more would change the policy.
 
+    `Progress.ended` says why it was.
+
     With `rounds`, the policy profiles again where training saturates. A checkpoint is taken before that, as it is long.
 
     Raises:
-        TrainingError: the pool never taught this policy anything, a number is not finite, or what samples is not the
-            policy that trains.
+        TrainingError: the pool never taught this policy anything, it came to fail everywhere, a number is not finite,
+            or what samples is not the policy that trains.
     """
     progress = checkpoints.restore(optimiser, rounds.check if rounds is not None else None)
     if rounds is not None:
         rounds.resume(progress)
     source.resume(progress.source)
-    while progress.step < config.steps and (rounds is None or rounds.go_on(progress)):
+    while progress.step < config.steps:
+        if rounds is not None and not rounds.go_on(progress):
+            progress.ended = "profiling again left no pivot"
+            break
         before = replace(source.count)
         groups = source.groups(progress.step)
         metrics = train_step(policy, optimiser, groups, config.at(progress.step), row_tokens, progress, source.rule)
         progress.add_cost(source.count.since(before))
+        metrics |= {"train/temperature": config.at(progress.step).temperature} if config.temperatures else {}
         on_step(progress, metrics if rounds is None else metrics | rounds.metrics(progress))
         progress.source = source.state()
         progress.step += 1
         saturated = rounds is not None and rounds.due(progress) is not None
         idle = progress.counters.get("idle_steps", 0) >= IDLE_LIMIT
         if idle and not saturated and not is_regularised(config):
-            break  # the policy has mastered this pool: what it learned stands, and more steps would change nothing
+            progress.ended = _idle_reason(progress, source)  # what it learned stands; more steps would change nothing
+            break
         if (saturated or checkpoints.due(progress.step, config.checkpoint_every)) and progress.step < config.steps:
             checkpoints.save(optimiser, progress)
     return progress
@@ -146,14 +158,27 @@ def train_step(
     return metrics
 
 
+def _idle_reason(progress: Progress, source: GroupSource) -> str:
+    """Why an idle training is over. Raises TrainingError where the policy fails everywhere: it has mastered nothing."""
+    last = progress.lines[-IDLE_LIMIT:]
+    if not source.resting and all(line["metrics"]["train/reward_mean"] <= source.rule.failure for line in last):
+        raise TrainingError(
+            f"step {progress.step}: no sample of the last {len(last)} steps had a reward, and earlier ones had: the "
+            "policy has collapsed; lower the learning rate, or give the KL term a weight (kl.weight)"
+        )
+    return f"no group of the last {len(last)} steps had unequal rewards"
+
+
 def _metrics_of_samples(
     groups: Sequence[Group], rewards_BG: Tensor, advantages_BG: Tensor, rule: RewardRule
 ) -> dict[str, float]:
-    """What the policy earned by itself: a sample that was given to a group counts as the failure that it replaced."""
+    """What the policy earned by itself: a sample that was given to a group counts as the one that it replaced."""
     replayed_B = torch.tensor([group.replayed for group in groups])
     demonstrated_B = torch.tensor([group.demonstrated for group in groups])
     own_BG = rewards_BG.clone()
-    own_BG[replayed_B | demonstrated_B, -1] = rule.failure  # only a group without any reward is given one
+    for index, group in enumerate(groups):
+        if group.replaced is not None:
+            own_BG[index, -1] = group.replaced
     return group_metrics(
         own_BG, advantages_BG, torch.tensor([group.lengths for group in groups]),
         replayed=int(replayed_B.sum()), demonstrated=int(demonstrated_B.sum()), full_reward=rule.success,

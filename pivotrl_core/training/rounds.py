@@ -19,7 +19,7 @@ from pathlib import Path
 from pivotrl_core.engines.protocol import TokenCount
 from pivotrl_core.files import tree_digest
 from pivotrl_core.pivots.pool import PoolRow, read_pool
-from pivotrl_core.pivots.reprofiling import Saturation, SaturationRule, StepSignal
+from pivotrl_core.pivots.reprofiling import Saturation, SaturationRule, StepSignal, moving_means
 from pivotrl_core.training.checkpoint import Progress
 from pivotrl_core.training.pivot_groups import PivotGroups
 from pivotrl_core.training.policy import TrainablePolicy
@@ -44,6 +44,8 @@ class Rounds:
 
     Attributes:
         steps: of the whole training.
+        period: steps after which temperatures come again; signals are means over so many, or the turns of low and high
+            temperature would look like a change, or hide one.
         folder: of their files; each round has one in it, named by its number.
         profile_again: profiles with the policy as it is into `profile/`, and selects into `pool/`.
     """
@@ -54,12 +56,13 @@ class Rounds:
     steps: int
     folder: Path
     profile_again: ProfileAgain
+    period: int = 1
 
     def due(self, progress: Progress) -> Saturation | None:
         """Why a round begins before the next step, or None."""
         since = progress.rounds[-1]["step"] if progress.rounds else 0
         signals = [_signal(line["metrics"]) for line in progress.lines if line["step"] >= since]
-        return self.rule.reason(signals, len(progress.rounds), self.steps - progress.step)
+        return self.rule.reason(moving_means(signals, self.period), len(progress.rounds), self.steps - progress.step)
 
     def go_on(self, progress: Progress) -> bool:
         """Do the next round where it is due. False: the rule leaves nothing to train on, so training is over."""

@@ -118,6 +118,7 @@ TRAIN = (
         "-",
         "SFT: falls",
     ),
+    Definition("train/temperature", "of this step's samples, where an arm has several", "-", "-"),
     Definition("train/round", "times that the policy has profiled again so far", "count", "-"),
     Definition(
         "train/reprofiled_<reason>",

@@ -105,7 +105,7 @@ def test_ranks_train_on_the_same_rewards_though_their_verifiers_differ(policy: T
 
 
 def test_what_full_reward_is_and_what_is_none_comes_from_the_rule(policy: TrainablePolicy) -> None:
-    settings = SETTINGS.model_copy(update={"demonstrate": True, "rest_passes": 1, "rest_share": 0.25})
+    settings = SETTINGS.model_copy(update={"demonstrate": True, "rest_passes": 1, "rest_share": 0.25, "max_tokens": 64})
     source = source_of(policy, OnlyGiven(), settings, rule=RESERVED)
     groups = source.groups(0)
     assert all(group.demonstrated for group in groups)

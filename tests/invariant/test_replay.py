@@ -96,7 +96,7 @@ def test_a_group_with_a_reward_of_its_own_or_without_a_success_stays_as_it_is(ti
 
 def test_the_expert_s_action_is_given_where_there_is_nothing_to_replay(tiny_llama: Path) -> None:
     policy = policy_of(tiny_llama)
-    demonstrating = SETTINGS.model_copy(update={"demonstrate": True})
+    demonstrating = SETTINGS.model_copy(update={"demonstrate": True, "max_tokens": 64})
     assert all(group.replayed and not group.demonstrated for group in groups_of(policy, demonstrating))
     renderer = ChatRenderer(policy.tokenizer, "compact")
     experts = {renderer.action_ids(pivot.expert) for pivot in toy_candidates()}
@@ -110,13 +110,18 @@ def test_the_expert_s_action_is_given_where_there_is_nothing_to_replay(tiny_llam
     assert not any(group.demonstrated for group in groups_of(policy, SETTINGS, expert_alone))
     # An action of the expert's that the arm's own verifier does not reward teaches nothing.
     assert not any(group.demonstrated for group in groups_of(policy, demonstrating, LetterVerifier("¤")))
+    # One that is longer than what the policy may write would teach what it can never do.
+    lengths = sorted(map(len, experts))
+    for limit, given in ((lengths[-1], 3), (lengths[0] - 1, 0)):
+        groups = groups_of(policy, demonstrating.model_copy(update={"max_tokens": limit}), expert_alone)
+        assert sum(group.demonstrated for group in groups) == given
 
 
 def test_a_demonstration_moves_the_policy_to_it_and_is_no_reward_of_its_own(tiny_llama: Path) -> None:
     policy = policy_of(tiny_llama)
     renderer = ChatRenderer(policy.tokenizer, "compact")
     expert_alone = OneOf(renderer, {renderer.action_ids(pivot.expert) for pivot in toy_candidates()})
-    settings = SETTINGS.model_copy(update={"demonstrate": True})
+    settings = SETTINGS.model_copy(update={"demonstrate": True, "max_tokens": 64})
     groups = groups_of(policy, settings, expert_alone)
     before = [logprob(policy, group) for group in groups]
     metrics = train_step(policy, Optimiser(policy, settings.optimiser, 1), groups, settings, 400, Progress())
@@ -167,4 +172,5 @@ def with_logprobs(policy: TrainablePolicy, group: PivotGroup) -> PivotGroup:
     row = build_tree_row([continuation(group.state_ids, group.action_ids[-1])])
     with torch.no_grad():
         logprobs_NT, _ = score_row(policy.inner, row, 1.0)
-    return replace(group, logprobs=(*group.logprobs[:-1], tuple(logprobs_NT[0].tolist())), replayed=False)
+    logprobs = (*group.logprobs[:-1], tuple(logprobs_NT[0].tolist()))
+    return replace(group, logprobs=logprobs, replayed=False, replaced=None)

@@ -204,8 +204,17 @@ def test_a_rule_that_leaves_nothing_ends_the_training_with_what_was_learned(
     train(context)
     report = read_json(context.root / "reports/train/again-0/report.json")
     assert (report["steps"], report["rounds"][0]["pool"]) == (2, 0)
+    assert report["ended"] == "profiling again left no pivot"
     told = read_json(context.root / "reports/train/again-0/rounds/1/pool/report.json")
     assert "no pivots are left" in told["error"]
+
+
+def test_two_temperatures_are_looked_at_in_pairs(prepared: StageContext, tiny_llama: Path, tmp_path: Path) -> None:
+    context = copy(prepared, tmp_path / "pairs", configuration(tiny_llama, PIVOTS, temperatures=[1.0, 0.5]))
+    train(context)
+    report = read_json(context.root / "reports/train/again-0/report.json")
+    assert report["rounds"][0]["step"] == 3  # a window of two pairs is three steps
+    assert "ended" not in report
 
 
 def test_without_the_setting_candidates_are_not_even_looked_at(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pivotrl_core.config.arms import FullParameters, GRPOTrain, LoRA, OptimiserC
 from pivotrl_core.engines.protocol import TokenCount
 from pivotrl_core.errors import TrainingError
 from pivotrl_core.files import read_jsonl
-from pivotrl_core.training.checkpoint import Checkpoints
+from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.groups import PivotGroup
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.policy_gradient import IDLE_LIMIT, train_policy_gradient
@@ -51,6 +52,7 @@ def test_steps_take_temperatures_in_turn_and_are_trained_at_their_own(tiny_llama
     run = Run(tiny_llama, tmp_path / "out", tmp_path / "scratch", FullParameters(kind="full"))
     run.policy_gradient(config(steps=4, temperatures=[1.0, 0.25], optimiser={"learning_rate": 1e-6}), LETTER)
     metrics = [line["metrics"] for line in read_jsonl(tmp_path / "out" / "metrics.jsonl")]
+    assert [one["train/temperature"] for one in metrics] == [1.0, 0.25, 1.0, 0.25]
     warm, cool, warm_again, cool_again = (one["train/entropy"] for one in metrics)
     assert max(cool, cool_again) < 0.9 * min(warm, warm_again)
     assert all(one["train/mismatch_abs_max"] < 1e-3 for one in metrics)
@@ -71,9 +73,12 @@ def test_ten_steps_without_a_lesson_end_the_training_and_say_what_to_do(tiny_lla
     assert len(rewards(tmp_path / "out")) == 9
 
 
+@dataclass(frozen=True)
 class OneLesson:
-    """Groups that teach something at the first step only."""
+    """Groups that teach something at the first step only; later ones have this reward."""
 
+    reward: float = 1.0
+    resting: int = 0
     count = TokenCount()
     rule = DEFAULT_RULE
 
@@ -84,7 +89,7 @@ class OneLesson:
         pass
 
     def groups(self, step: int) -> list[PivotGroup]:
-        rewards = (1.0, 0.0) if step == 0 else (1.0, 1.0)
+        rewards = (1.0, 0.0) if step == 0 else (self.reward, self.reward)
         return [PivotGroup((5, 6, 7), ((8, 9), (9, 8)), ((-1.0, -1.0), (-1.0, -1.0)), rewards)]
 
 
@@ -98,8 +103,24 @@ def test_a_mastered_pool_ends_the_training_early_and_keeps_what_was_learned(tiny
     )
     assert progress.step == 1 + IDLE_LIMIT
     assert progress.counters["taught_steps"] == 1
+    assert progress.ended == "no group of the last 10 steps had unequal rewards"
     anchored = config(steps=1 + IDLE_LIMIT + 2, group_size=2, kl={"weight": 0.1}, mismatch_limit=None)
     progress = train_policy_gradient(
         policy, optimiser, OneLesson(), anchored, 400, Checkpoints(tmp_path / "anchored"), run.recorder()
     )
-    assert progress.step == anchored.steps  # the anchor goes on pulling
+    assert (progress.step, progress.ended) == (anchored.steps, None)  # the anchor goes on pulling
+
+
+def test_a_policy_that_comes_to_fail_everywhere_has_mastered_nothing(tiny_llama: Path, tmp_path: Path) -> None:
+    run = Run(tiny_llama, tmp_path / "out", tmp_path / "scratch")
+    settings = config(steps=50, group_size=2, mismatch_limit=None)
+
+    def train(source: OneLesson, name: str) -> Progress:
+        optimiser = Optimiser(run.policy(), settings.optimiser, 50)
+        policy, recorder = optimiser.policy, Run(tiny_llama, tmp_path / name, run.scratch).recorder()
+        return train_policy_gradient(policy, optimiser, source, settings, 400, Checkpoints(tmp_path / name), recorder)
+
+    with pytest.raises(TrainingError, match=r"step 11: no sample of the last 10 steps had a reward, .*lower the learn"):
+        train(OneLesson(reward=0.0), "collapsed")
+    # Where what is mastered rests, the steps have what is too hard alone.
+    assert train(OneLesson(reward=0.0, resting=3), "rested").step == 1 + IDLE_LIMIT

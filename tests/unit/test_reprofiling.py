@@ -11,7 +11,7 @@ from pivotrl_core.config.arms import Reprofile
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.pivots.reprofiling import Saturation, SaturationRule, StepSignal, fitted_change
+from pivotrl_core.pivots.reprofiling import Saturation, SaturationRule, StepSignal, fitted_change, moving_means
 
 EQUAL, REWARD, SPREAD = Saturation.EQUAL_GROUPS, Saturation.REWARD, Saturation.SPREAD
 
@@ -65,6 +65,21 @@ def test_it_waits_for_a_window_and_stops_at_its_limit_and_before_the_end() -> No
     assert rule.reason(signals(flat), 1, 10) is REWARD
     assert rule.reason(signals(flat), 2, 10) is None  # twice, and no more
     assert rule.reason(signals(flat), 0, 2) is None  # a new pool would hardly be used
+
+
+def test_turns_of_two_temperatures_are_no_change_of_the_reward() -> None:
+    rewards = [0.2, 0.6] * 6
+    rule = SaturationRule(window=3, limit=1, reward_change=0.02)
+    assert (
+        rule.reason(signals(rewards), 0, 50) is Saturation.REWARD
+    )  # by chance of where the window lies: 0.2, 0.6, 0.2
+    rising = [value + 0.02 * step for step, value in enumerate(rewards)]
+    means = moving_means(signals(rising), 2)
+    assert [one.reward for one in means] == pytest.approx([0.41 + 0.02 * step for step in range(11)])
+    assert rule.reason(means, 0, 50) is None
+    assert rule.reason(moving_means(signals(rewards), 2), 0, 50) is Saturation.REWARD
+    assert moving_means(signals(rewards), 1) == signals(rewards)
+    assert moving_means(signals(rewards[:1]), 2) == []
 
 
 def test_a_setting_that_looks_at_nothing_is_refused() -> None:

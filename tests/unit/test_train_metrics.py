@@ -9,6 +9,8 @@ from pivotrl_core.grpo.duplicates import merge_equal_actions
 from pivotrl_core.grpo.loss import RatioRecord
 from pivotrl_core.grpo.metrics import group_metrics, ratio_metrics, token_metrics
 from pivotrl_core.grpo.mismatch import MismatchRecord, mismatch_metrics
+from pivotrl_core.stages.train import final_metrics
+from pivotrl_core.training.checkpoint import Progress
 from tasks.report.definitions import SECTIONS
 
 
@@ -53,6 +55,16 @@ def test_ratio_and_token_metrics_are_shares_and_means() -> None:
 
 def test_no_distance_is_told_where_no_reference_is_asked() -> None:
     assert token_metrics(6.0, None, 4.0) == {"train/entropy": 1.5}
+
+
+def test_final_rewards_are_means_over_whole_turns_of_the_temperatures() -> None:
+    lines = [{"step": step, "metrics": {"train/reward_mean": float(step % 2), "train/loss": step}} for step in range(9)]
+    progress = Progress(step=9, lines=lines)
+    assert final_metrics(progress, 0)["train/reward_mean"] == 0.4  # steps 4 to 8
+    assert final_metrics(progress, 2)["train/reward_mean"] == 0.5  # 3 to 8
+    assert final_metrics(progress, 3)["train/reward_mean"] == 0.5
+    assert final_metrics(progress, 7)["train/reward_mean"] == pytest.approx(3 / 7)
+    assert final_metrics(progress, 2)["train/loss"] == 8
 
 
 def test_every_metric_is_defined() -> None:
