@@ -97,7 +97,7 @@ def _min_words(text: str, constraint: Mapping[str, Json]) -> bool:
 
 
 def _starts_with(text: str, constraint: Mapping[str, Json]) -> bool:
-    return text.startswith(constraint["text"])
+    return bool(re.match(re.escape(constraint["text"]) + r"(?!\w)", text))  # the word, not the beginning of a longer one
 
 
 def _ends_with(text: str, constraint: Mapping[str, Json]) -> bool:
@@ -117,7 +117,7 @@ def _quoted(text: str, _: Mapping[str, Json]) -> bool:
 
 
 def _bullets(text: str, constraint: Mapping[str, Json]) -> bool:
-    return sum(line.lstrip().startswith("* ") for line in text.split("\n")) == int(constraint["n"])
+    return len(re.findall(r"(?m)^[ \t]*\*[^*\n]", text)) == int(constraint["n"])  # two stars begin bold text
 
 
 def _repeat(text: str, constraint: Mapping[str, Json]) -> bool:
