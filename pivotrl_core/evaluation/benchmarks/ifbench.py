@@ -97,7 +97,7 @@ def _min_words(text: str, constraint: Mapping[str, Json]) -> bool:
 
 
 def _starts_with(text: str, constraint: Mapping[str, Json]) -> bool:
-    return bool(re.match(re.escape(constraint["text"]) + r"(?!\w)", text))  # the word, not the beginning of a longer one
+    return bool(re.match(re.escape(constraint["text"]) + r"(?!\w)", text))  # not a longer word
 
 
 def _ends_with(text: str, constraint: Mapping[str, Json]) -> bool:
