@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pivotrl_core.config.folders import PROFILES
+
 if TYPE_CHECKING:
     from pivotrl_core.bench.pairs import AcceptRates
     from pivotrl_core.bench.records import Comparison
@@ -99,7 +101,7 @@ def curtail(
     checkout = find_checkout()
     plan = CurtailBench(
         **given, samples=samples, max_tokens=max_tokens, simulated=simulated, candidates=candidates, rounds=rounds,
-        rollouts=rollouts or checkout / "data/profiles/base/rollouts.parquet", by_chance=bool(shape),
+        rollouts=rollouts or checkout / PROFILES / "base/rollouts.parquet", by_chance=bool(shape),
         checkout=checkout, real=real,
     )  # fmt: skip
     _tell(plan.run(), as_json)

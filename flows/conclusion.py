@@ -10,6 +10,7 @@ from typing import Any
 
 from flows.session import Session
 from flows.terminal import say
+from pivotrl_core.config.folders import COMPARISON
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.files import read_json, write_json
 from tasks.dvc_lock import LOCK_NAME, read_lock, results_digest
@@ -25,7 +26,7 @@ from tasks.tracking.flow_run import Recording
 log = logging.getLogger(__name__)
 
 NOTHING: Mapping[str, str] = {}
-TABLE = Path("reports") / "compare" / "table.md"
+TABLE = f"{COMPARISON}/table.md"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pivotrl_core.config.folders import POOLS
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import write_jsonl
 from pivotrl_core.pivots.pool import PoolRow, read_pool
 from pivotrl_core.trajectories.nemo_gym_writer import PassRate, candidate_to_nemo_row
-
-POOLS = "data/pools"
 
 
 def export_text(pool: str, out: Path, as_json: bool) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from flows.request import NO_WARMUP, Request, model_settings, parse_setting, trajectory_settings
 from flows.terminal import show_warnings
 from pivotrl_core.addresses import without_credentials
+from pivotrl_core.config.folders import PULLED
 from tasks.settings import State, apply_environment, find_checkout, find_state
 
 
@@ -127,7 +128,7 @@ def pull_here(prune: bool = False) -> str:
         manifest = pull_inputs(load_config(root / "params.yaml"), root, main_checkout(root), prune)
     gone = sum(file.gone for file in manifest.files)
     kept = f", {gone} of them gone at the source (--prune drops those)" if gone else ""
-    return f"data/pulled: {len(manifest.files)} files{kept}"
+    return f"{PULLED}: {len(manifest.files)} files{kept}"
 
 
 def compare_names(a: str, b: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.request import Request, parse_setting, read_values
+from pivotrl_core.config.folders import BASE_POLICY, PROFILES, PULLED
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError, DataError
@@ -26,12 +27,10 @@ from pivotrl_core.pivots.profiling import (
 )
 from pivotrl_core.pivots.rescoring import Parse, rescore
 from pivotrl_core.pivots.tables import records
-from pivotrl_core.stages.context import BASE, PULLED, Places, pulled_workspaces
+from pivotrl_core.stages.context import Places, pulled_workspaces
 from pivotrl_core.stages.verification import grading_id, verifier_here
 from pivotrl_core.types import Action, Candidate, Tool
 from tasks.settings import find_state, main_checkout
-
-PROFILES = "data/profiles"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +103,9 @@ def _place(checkout: Path, run: str, scratch: Path) -> Path:
     outs = {path: md5 for stage in record.lock().values() for path, md5 in stage.outs.items()}
     (scratch / "params.yaml").write_text(record.text("params.yaml") or "", encoding="utf-8")
     for path, md5 in outs.items():
-        if path.startswith(f"{PROFILES}/") or path == str(BASE):
+        if path.startswith(f"{PROFILES}/") or path == BASE_POLICY:
             link_output(dvc_cache(checkout), md5, scratch / path)
-        elif path == str(PULLED):
+        elif path == PULLED:
             copy_output(dvc_cache(checkout), md5, scratch / path, "workspaces")
     return scratch
 
@@ -132,7 +131,7 @@ def _parser(root: Path, checkout: Path, config: Config) -> Parse:
         from pivotrl_core.engines.model import follow_path, load_tokenizer
         from pivotrl_core.stages.models import configured_renderer
 
-        base = follow_path(root / BASE, checkout)
+        base = follow_path(root / BASE_POLICY, checkout)
         return configured_renderer(load_tokenizer(base, base), config.data)
 
     def parse(ids: Sequence[int], tools: Sequence[Tool]) -> Action:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from flows.request import Request, read_values
+from pivotrl_core.config.folders import BASE_POLICY
 from pivotrl_core.config.graph import Graph, TrainEntry, derive_graph, load_graph, stage_entries
 from pivotrl_core.config.loading import load_config, parse_config
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.stages.context import StageContext
-from tasks.last_good import BASE, STARTS
+from tasks.last_good import STARTS
 from tasks.memory import prepare_memory
 from tasks.scratch import stage_scratch
 from tasks.settings import State, find_state, main_checkout
@@ -100,7 +101,7 @@ def _from_base(graph: Graph) -> Graph:
 
 def _train_from_base(key: str, train: TrainEntry) -> TrainEntry:
     kept = isinstance(train, dict) and train.get("start") == f"{STARTS}/{key}"
-    return {**train, "start": BASE} if kept else train
+    return {**train, "start": BASE_POLICY} if kept else train
 
 
 def _entry(graph: Graph, name: str, key: str) -> Mapping[str, Any]:

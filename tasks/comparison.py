@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pivotrl_core.config.folders import EVALUATIONS
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.evaluation.comparison import OOD_MEAN, paired_differences
@@ -80,7 +81,7 @@ def _only(what: str, name: str, values: set[str]) -> list[str]:
 
 def _side(run: RunReports, arm: str, name: str) -> _Side:
     evaluations = [
-        read_evaluation(run.root / "reports/evaluate" / key)
+        read_evaluation(run.root / EVALUATIONS / key)
         for key, report in run.evaluations.items() if report.get("arm") == arm
     ]  # fmt: skip
     cells: Mapping[str, Mapping[str, Json]] = next(

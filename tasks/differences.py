@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pivotrl_core.config.folders import TIMINGS
 from tasks.dvc_lock import LockedStage
-
-TIMINGS = "reports/timings"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from pivotrl_core.config.base import BASE_POLICY
+from pivotrl_core.config.folders import BASE_POLICY
 from pivotrl_core.config.graph import Graph, load_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.evaluation.scorecard import is_in_domain
@@ -27,7 +27,6 @@ from pivotrl_core.types import canonical_json
 from tasks.dvc_lock import LOCK_NAME, read_lock
 
 STARTS = "last-good"
-BASE = BASE_POLICY
 _INDEX = "last-good.json"
 _ASIDE = ".old-"  # before the name of a model that is being replaced
 
@@ -111,7 +110,7 @@ def offer_good(root: Path, folder: Path, config: Config) -> tuple[list[str], lis
     paths, lines = [], []
     for key, trained in _trained_with(index).items():
         train = graph.get("trains", {}).get(key)
-        if not train or train["start"] != BASE or not (folder / STARTS / key).is_dir():
+        if not train or train["start"] != BASE_POLICY or not (folder / STARTS / key).is_dir():
             continue
         if trained != (now := _parameters(config, train["arm"])):
             lines.append(
@@ -166,7 +165,7 @@ def _base(root: Path) -> str:
     outs: Iterable[tuple[str, str]] = (
         item for one in read_lock(root / LOCK_NAME).values() for item in one.outs.items()
     )
-    return dict(outs).get(BASE, "")
+    return dict(outs).get(BASE_POLICY, "")
 
 
 def _read_graph(root: Path) -> Graph:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from pivotrl_core.config.folders import COMPARISON, EVALUATIONS
 from pivotrl_core.errors import DataError
 from tasks.dvc_lock import LOCK_NAME, parse_lock
 from tasks.records import commits_named
@@ -22,8 +23,7 @@ from tasks.stored import place_in_cache
 
 FOLDERS = ("reports", "data")
 TABLES = ("items.parquet", "episodes.parquet", "turns.parquet")
-EVALUATE = "reports/evaluate/"
-COMPARISON = "reports/compare/report.json"
+COMPARED = f"{COMPARISON}/report.json"
 
 
 def resolve(root: Path, name: str) -> str:
@@ -49,8 +49,8 @@ def materialised(root: Path, commit: str) -> Iterator[Path]:
         DataError: the commit holds no comparison.
     """
     repository = Repository(root)
-    if repository.read(commit, COMPARISON) is None:
-        raise DataError(f"{commit}: no {COMPARISON}; a finished run's record has one (see its run ref)")
+    if repository.read(commit, COMPARED) is None:
+        raise DataError(f"{commit}: no {COMPARED}; a finished run's record has one (see its run ref)")
     with tempfile.TemporaryDirectory(prefix="pivotrl-compare-") as name:
         folder = Path(name)
         reports = [p for p in repository.list_files(commit, FOLDERS) if PurePosixPath(p).suffix in (".json", ".jsonl")]
@@ -68,7 +68,7 @@ def _add_tables(folder: Path, cache: Path, lock: str) -> None:
     """Only beside recorded reports: dvc.lock keeps stages that have left the graph, and their reports are not there."""
     for stage in parse_lock(lock).values():
         for out, md5 in stage.outs.items():
-            if not out.startswith(EVALUATE) or not (folder / out / "report.json").is_file():
+            if not out.startswith(f"{EVALUATIONS}/") or not (folder / out / "report.json").is_file():
                 continue
             for entry in json.loads(_cached(cache, md5) or b"[]"):
                 content = _cached(cache, entry["md5"]) if entry["relpath"] in TABLES else None

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pivotrl_core.config.folders import CANDIDATES, COMPARISON, EVALUATIONS, POOLS, PROFILES, TIMINGS, TRAININGS
 from pivotrl_core.config.graph import Graph, load_graph
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import read_json, read_jsonl
@@ -41,19 +42,19 @@ class RunReports:
 
 def read_run(root: Path) -> RunReports:
     """Load what lies below a checkout or worktree. Raises ConfigError where parameters or graph are not readable."""
-    trains = root / "reports/train"
+    trains = root / TRAININGS
     return RunReports(
         root=root,
         params=_parameters(root / "params.yaml"),
         graph=load_graph(root / "graph.yaml") if (root / "graph.yaml").is_file() else {},
-        comparison=_json(root / "reports/compare/report.json"),
-        candidates=_json(root / "data/candidates/report.json"),
-        profiles=_reports(root / "data/profiles"),
-        pools=_reports(root / "data/pools"),
+        comparison=_json(root / COMPARISON / "report.json"),
+        candidates=_json(root / CANDIDATES / "report.json"),
+        profiles=_reports(root / PROFILES),
+        pools=_reports(root / POOLS),
         trains=_reports(trains),
-        evaluations=_reports(root / "reports/evaluate"),
+        evaluations=_reports(root / EVALUATIONS),
         steps={path.parent.name: read_jsonl(path) for path in sorted(trains.glob("*/metrics.jsonl"))},
-        timings={path.stem: read_json(path) for path in sorted((root / "reports/timings").glob("*.json"))},
+        timings={path.stem: read_json(path) for path in sorted((root / TIMINGS).glob("*.json"))},
     )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 import pivotrl_core.environments
+from pivotrl_core.config.folders import PULLED
 from pivotrl_core.config.inputs import (
     BundledModel,
     EmbeddedSource,
@@ -31,7 +32,6 @@ from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.hub import HubRepository
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, write_json
-from pivotrl_core.stages.context import PULLED
 from pivotrl_core.stages.models import checked_model_folder
 from pivotrl_core.trajectories.places import pattern_base
 from pivotrl_core.types import Split, content_id

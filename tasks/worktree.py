@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pivotrl_core.config.folders import PULLED
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_json, write_text
-from pivotrl_core.stages.context import PULLED
 from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.processes import this_process
 from tasks.project_lock import read_holder

@@ -24,6 +24,7 @@ from pivotrl_core.bench.conversations import desk_candidates
 from pivotrl_core.bench.desk_profile import DeskProfile, ProfilePlan
 from pivotrl_core.bench.measuring import Bench, Side, measure
 from pivotrl_core.bench.records import Comparison, compare, skip
+from pivotrl_core.config.folders import BASE_POLICY, CANDIDATES
 from pivotrl_core.engines.model import follow_path
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.pivots.curtailment import Curtailment, StoppingRule
@@ -31,7 +32,6 @@ from pivotrl_core.pivots.profile_record import mean_and_variance, read_candidate
 from pivotrl_core.pivots.profiling import by_candidate, read_rollouts
 from pivotrl_core.pivots.selection import Bootstrap, CountRule, Pivots, describe, keeps, rule_key
 from pivotrl_core.pivots.staging import Staging
-from pivotrl_core.stages.context import BASE, CANDIDATES
 from pivotrl_core.types import Candidate, Split
 
 PAPER: tuple[CountRule, ...] = (Pivots(0.6),)
@@ -130,7 +130,7 @@ class CurtailBench(Bench):
 
     def _timed_on(self, checkout: Path) -> Comparison:
         """On what a checkout has profiled: its own candidates, by its base policy."""
-        table, policy = checkout / CANDIDATES / "candidates.parquet", follow_path(checkout / BASE, checkout)
+        table, policy = checkout / CANDIDATES / "candidates.parquet", follow_path(checkout / BASE_POLICY, checkout)
         if not (table.is_file() and (policy / "config.json").is_file()):
             return skip("curtail", "full-k", {"candidates": REAL}, f"{checkout} has no candidates or no base policy")
         own = [one for one in read_candidates(table) if one.split is Split.TRAIN]

@@ -6,9 +6,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-BASE_POLICY = "models/base"
-"""Folder of the base policy pi_0, relative to the checkout."""
-
 
 class Section(BaseModel):
     """A part of the configuration tree. Frozen; an unknown key is an error, and so is infinity."""

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from pivotrl_core.addresses import without_credentials
-from pivotrl_core.config.base import BASE_POLICY, Count, PositiveInt, Probability, Section
+from pivotrl_core.config.base import Count, PositiveInt, Probability, Section
+from pivotrl_core.config.folders import BASE_POLICY
 
 SamplingStage = Literal["profile", "train", "evaluate"]
 STAGES: tuple[SamplingStage, ...] = ("profile", "train", "evaluate")

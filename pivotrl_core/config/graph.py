@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from pivotrl_core.config.arms import Arm, GRPOTrain
-from pivotrl_core.config.base import BASE_POLICY
 from pivotrl_core.config.engine import OpenAIEngineConfig
+from pivotrl_core.config.folders import BASE_POLICY, CANDIDATES, EVALUATIONS, MODELS, POOLS, PROFILES, TRAININGS
 from pivotrl_core.config.inputs import EmbeddedSource, TrajectorySource
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
@@ -67,7 +67,7 @@ class Graph(TypedDict, total=False):
 
 def policy_folder(arm: str, seed: int) -> str:
     """Where an arm's policy lies, relative to the checkout."""
-    return BASE_POLICY if arm == "base" else f"models/{arm}/{seed}"
+    return BASE_POLICY if arm == "base" else f"{MODELS}/{arm}/{seed}"
 
 
 def profile_key(start: str, seed: int) -> str:
@@ -105,8 +105,8 @@ def derive_graph(config: Config) -> Graph:
             trains[f"{name}-{seed}"] = {
                 "arm": name, "seed": seed, "start": policy, "pool": pool, "turns": turns, "sampling": sampling,
             }  # fmt: skip
-    folders = {"pools": "data/pools", "profiles": "data/profiles", "trains": "reports/train"}
-    compares = folders if trains else dict.fromkeys(folders, "reports/evaluate")
+    folders = {"pools": POOLS, "profiles": PROFILES, "trains": TRAININGS}
+    compares = folders if trains else dict.fromkeys(folders, EVALUATIONS)
     return {
         "profiles": profiles, "selects": selects, "trains": trains, "evaluates": evaluates, "compares": compares,
         "rules": _rules(config.source),
@@ -121,8 +121,8 @@ def _reads(name: str, arm: Arm, pool: str) -> tuple[str, str]:
     dependency that is there or not, so for those others one that they have is named twice.
     """
     if isinstance(arm.train, GRPOTrain) and arm.train.reprofile is not None:
-        return "data/candidates", "profile"
-    return f"data/pools/{pool}", f"arms.{name}.train"
+        return CANDIDATES, "profile"
+    return f"{POOLS}/{pool}", f"arms.{name}.train"
 
 
 def _rules(source: TrajectorySource) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pivotrl_core.config.folders import CANDIDATES, PULLED
 from pivotrl_core.engines.hub import TOKENIZER_FILES
 from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.candidates import CandidateDrop, CandidateTally, sift_candidates
 from pivotrl_core.pivots.profile_record import write_candidates
 from pivotrl_core.pivots.tables import write_table
-from pivotrl_core.stages.context import CANDIDATES, PULLED, StageContext, timed, write_report
+from pivotrl_core.stages.context import StageContext, timed, write_report
 from pivotrl_core.stages.models import check_lengths, check_template, configured_renderer, source_model
 from pivotrl_core.stages.reading import check_pulled, iterate_pulled
 from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
@@ -23,7 +24,7 @@ def run_candidates(context: StageContext) -> None:
     """Write data/candidates: candidates.parquet, drops.parquet, report.json."""
     data = context.config.data
     with timed(context, "candidates"):
-        folder = context.path(PULLED / "train")
+        folder = context.path(f"{PULLED}/train")
         files = trajectory_files(folder)
         unread = sorted(set(folder.rglob("*.*")) - set(files)) if folder.is_dir() else []
         if unread:

@@ -17,16 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pivotrl_core.config.base import BASE_POLICY
+from pivotrl_core.config.folders import PULLED, TIMINGS
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import read_json, write_json
 
 SCHEMA_VERSION = 1
-BASE = Path(BASE_POLICY)
-PULLED = Path("data/pulled")
 BLOCKS = Path("profile-blocks")
 """Of the store: for each block its samples and verdicts, and a file of its cost, with the time of the last reading."""
-CANDIDATES = Path("data/candidates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +104,7 @@ def timed(context: StageContext, name: str) -> Iterator[None]:
         "python": platform.python_version(), "torch": torch.__version__,
     }  # fmt: skip
     timing = {"stage": name, "started": started, "seconds": time.time() - started, "machine": machine}
-    write_json(context.path(f"reports/timings/{name}.json"), timing)
+    write_json(context.path(f"{TIMINGS}/{name}.json"), timing)
 
 
 def write_report(path: Path, stage: str, metrics: Mapping[str, float | None], **rest: Any) -> None:

@@ -12,6 +12,7 @@ from pivotrl_core.config.engine import (
     TransformersEngineConfig,
     VLLMEngineConfig,
 )
+from pivotrl_core.config.folders import BASE_POLICY
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.completions import TextReading
 from pivotrl_core.engines.hub import TOKENIZER_FILES
@@ -22,7 +23,7 @@ from pivotrl_core.engines.protocol import ChatEngine
 from pivotrl_core.engines.vllm_engine import FixedAdapter, Placement, Weights, vllm_engine
 from pivotrl_core.engines.vllm_server import Serving
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.stages.context import BASE, StageContext
+from pivotrl_core.stages.context import StageContext
 from pivotrl_core.stages.models import policy_path
 
 
@@ -54,7 +55,7 @@ def server_engine(
         EngineError, TemporaryError: a server cannot be started or reached.
     """
     settings = context.config.engine
-    folder, base = policy_path(context, policy), policy_path(context, BASE)
+    folder, base = policy_path(context, policy), policy_path(context, BASE_POLICY)
     adapter = FixedAdapter(folder) if (folder / ADAPTER).exists() else None
     whole = folder if adapter is None else base
     if isinstance(settings, OpenAIEngineConfig):
@@ -94,7 +95,7 @@ def following_engine(
     settings = context.config.engine
     assert isinstance(settings, VLLMEngineConfig)
     own = policy_path(context, start)
-    whole = policy_path(context, BASE) if weights.lora_rank or (own / ADAPTER).exists() else own
+    whole = policy_path(context, BASE_POLICY) if weights.lora_rank or (own / ADAPTER).exists() else own
     with _vllm(context, settings, resolve_folder(whole), renderer, weights) as engine:
         yield engine
 

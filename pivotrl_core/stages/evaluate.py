@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pivotrl_core.config.folders import EVALUATIONS
 from pivotrl_core.config.inputs import EmbeddedSource
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
 from pivotrl_core.stages.context import MetricsFile, StageContext, timed, write_report
@@ -23,7 +24,7 @@ def run_evaluate(context: StageContext, arm: str, seed: int, policy_folder: str)
     config = context.config
     prepare_torch(config.compute)
     key = f"{arm}-{seed}"
-    out = context.path(Path("reports/evaluate") / key)
+    out = context.path(f"{EVALUATIONS}/{key}")
     with timed(context, f"evaluate-{key}"):
         subject = load_subject(context, arm, seed, policy_path(context, policy_folder))
         lines = MetricsFile(out / "metrics.jsonl", [])

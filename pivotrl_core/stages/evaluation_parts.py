@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pivotrl_core.config.folders import CANDIDATES
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.plain_engine import embedded_engine
 from pivotrl_core.engines.protocol import ChatEngine, Engine, Request, SamplingConfig
@@ -35,7 +36,7 @@ from pivotrl_core.lanes import even_batches
 from pivotrl_core.pivots.profile_record import read_candidates
 from pivotrl_core.pivots.tables import write_table
 from pivotrl_core.seeding import derive_seed, generator
-from pivotrl_core.stages.context import CANDIDATES, StageContext
+from pivotrl_core.stages.context import StageContext
 from pivotrl_core.stages.portions import Portion, Rows
 from pivotrl_core.stages.subject import Subject
 from pivotrl_core.stages.verification import configured_verifier
@@ -99,7 +100,7 @@ def _play(context: StageContext, subject: Subject, name: str, out: Path) -> Foun
 
 def _known_tasks(context: StageContext, tasks: Sequence[Task]) -> list[str]:
     """A note where trajectories to train on were recorded at tasks that policies are evaluated on."""
-    candidates = read_candidates(context.path(CANDIDATES / "candidates.parquet"))
+    candidates = read_candidates(context.path(f"{CANDIDATES}/candidates.parquet"))
     recorded = {str(one.metadata.get("task_id", "")) for one in candidates if one.split is Split.TRAIN}
     known = sum(task.id in recorded for task in tasks)
     if not known:
@@ -160,7 +161,7 @@ def _turns(subject: Subject, turns: Sequence[Candidate], name: str, temperature:
 
 
 def _held_out(context: StageContext, split: Split, count: int) -> list[Candidate]:
-    own = [one for one in read_candidates(context.path(CANDIDATES / "candidates.parquet")) if one.split is split]
+    own = [one for one in read_candidates(context.path(f"{CANDIDATES}/candidates.parquet")) if one.split is split]
     chosen = generator("held-out", len(own)).permutation(len(own))[:count]
     return [own[int(index)] for index in sorted(chosen)]
 

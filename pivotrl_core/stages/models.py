@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pivotrl_core.config.folders import PULLED
 from pivotrl_core.config.inputs import BundledModel, DataConfig, FolderModel, HubModel
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.chat import ChatRenderer
@@ -13,7 +14,7 @@ from pivotrl_core.engines.hub import MODEL_FILES, HubRepository, is_commit
 from pivotrl_core.engines.model import ADAPTER, context_tokens, follow_path
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, read_json
-from pivotrl_core.stages.context import PULLED, StageContext
+from pivotrl_core.stages.context import StageContext
 from pivotrl_core.types import Message, Role, content_id
 
 _SUFFIXES = tuple(pattern.removeprefix("*") for pattern in MODEL_FILES)
@@ -56,7 +57,7 @@ def policy_path(context: StageContext, folder: str | Path) -> Path:
 
 def _pulled_revision(context: StageContext, model: HubModel) -> str:
     """The commit that the last pull found a branch or tag at; where it was not asked, what the configuration names."""
-    pulled = context.path(PULLED / "model.json")
+    pulled = context.path(f"{PULLED}/model.json")
     if is_commit(model.revision) or not pulled.is_file():
         return model.revision
     found = read_json(pulled)

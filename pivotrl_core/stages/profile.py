@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pivotrl_core.config.engine import SamplingStage
+from pivotrl_core.config.folders import BASE_POLICY, CANDIDATES, PROFILES
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, load_policy, load_tokenizer, prepare_torch
 from pivotrl_core.engines.plain_engine import embedded_engine
@@ -16,7 +17,7 @@ from pivotrl_core.errors import DataError
 from pivotrl_core.pivots.profile_record import ProfileRow, read_candidates, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, distinct_successes, write_rollouts
 from pivotrl_core.pivots.staging import Staging
-from pivotrl_core.stages.context import BASE, BLOCKS, CANDIDATES, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.context import BLOCKS, MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.engine import engine_kind, samples_elsewhere, server_engine
 from pivotrl_core.stages.models import configured_renderer, policy_digest, policy_path
 from pivotrl_core.stages.rules import check_domains, curtailment
@@ -36,13 +37,13 @@ def run_profile(context: StageContext, key: str, policy_folder: str) -> None:
             check_domains(rule, (candidate.domain for candidate in own), f"profile.decides_for.{at}")
         with _sampler(context, policy_folder) as (engine, renderer):
             profiler = make_profiler(context, engine, renderer, policy_path(context, policy_folder))
-            write_profile_of(context, profiler, own, context.path(Path("data/profiles") / key), "profile")
+            write_profile_of(context, profiler, own, context.path(f"{PROFILES}/{key}"), "profile")
 
 
 @contextmanager
 def _sampler(context: StageContext, policy: str) -> Iterator[tuple[Engine, ChatRenderer]]:
     """What samples from the policy in a folder, and the renderer of its tokenizer."""
-    config, folder, base = context.config, policy_path(context, policy), policy_path(context, BASE)
+    config, folder, base = context.config, policy_path(context, policy), policy_path(context, BASE_POLICY)
     if samples_elsewhere(context, "profile"):
         renderer = configured_renderer(load_tokenizer(folder, base), config.data)
         with server_engine(context, "profile", policy, renderer) as engine:
@@ -55,7 +56,7 @@ def _sampler(context: StageContext, policy: str) -> Iterator[tuple[Engine, ChatR
 
 def training_candidates(context: StageContext) -> list[Candidate]:
     """The candidates that are profiled: those of the training split. Raises DataError where there are none."""
-    candidates = read_candidates(context.path(CANDIDATES / "candidates.parquet"))
+    candidates = read_candidates(context.path(f"{CANDIDATES}/candidates.parquet"))
     own = [candidate for candidate in candidates if candidate.split is Split.TRAIN]
     if not own:
         raise DataError(f"none of {len(candidates)} candidates is in the training split; lower data.*_share")
@@ -67,7 +68,7 @@ def make_profiler(
 ) -> Profiler:
     """A profiler of the policy whose weights lie in `folder`, which `engine` samples from; each `seed` its samples."""
     config, compute = context.config, context.config.compute
-    digest = policy_digest(folder, policy_path(context, BASE))
+    digest = policy_digest(folder, policy_path(context, BASE_POLICY))
     return Profiler(
         engine,
         renderer,

@@ -7,9 +7,10 @@ from glob import has_magic
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
+from pivotrl_core.config.folders import PULLED
 from pivotrl_core.files import read_json
 from pivotrl_core.pivots.tables import write_table
-from pivotrl_core.stages.context import PULLED, StageContext
+from pivotrl_core.stages.context import StageContext
 from pivotrl_core.trajectories.drop_table import DROP_SCHEMA, row_drops
 from pivotrl_core.trajectories.drops import DropReport
 from pivotrl_core.trajectories.formatting import ToolFormat
@@ -57,10 +58,10 @@ def iterate_pulled(context: StageContext, files: Sequence[Path], report: DropRep
 
 def source_names(context: StageContext) -> Callable[[Path], str]:
     """Names of pulled files at their source: where a user mends them. A private worktree is gone by then."""
-    path = context.path(PULLED / MANIFEST)
+    path = context.path(f"{PULLED}/{MANIFEST}")
     manifest = read_json(path) if path.is_file() else {"source": {}, "files": []}
     names = {
-        context.path(PULLED / file["path"]): _at_source(manifest["source"], file["origin_key"])
+        context.path(f"{PULLED}/{file['path']}"): _at_source(manifest["source"], file["origin_key"])
         for file in manifest["files"]
     }
     return lambda path: names.get(path, path.as_posix())

@@ -8,10 +8,11 @@ from pathlib import Path
 import pandas as pd
 
 from pivotrl_core.config.arms import SelectConfig
+from pivotrl_core.config.folders import CANDIDATES, POOLS, PROFILES
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.pool import build_pool, write_pool
 from pivotrl_core.pivots.profile_record import read_candidates, read_profile
-from pivotrl_core.stages.context import CANDIDATES, StageContext, timed, write_report
+from pivotrl_core.stages.context import StageContext, timed, write_report
 from pivotrl_core.stages.rules import check_domains, selection_rule
 
 
@@ -21,8 +22,8 @@ def run_select(context: StageContext, key: str, arm: str, profile: str) -> None:
     if settings is None:
         raise ConfigError(f"arms.{arm}.select is missing")
     with timed(context, f"select-{key}"):
-        frame = context.path(Path("data/profiles") / profile / "profile.parquet")
-        select_pool(context, arm, settings, frame, context.path(Path("data/pools") / key), profile)
+        frame = context.path(f"{PROFILES}/{profile}/profile.parquet")
+        select_pool(context, arm, settings, frame, context.path(f"{POOLS}/{key}"), profile)
 
 
 def select_pool(
@@ -36,7 +37,7 @@ def select_pool(
     """
     frame = read_profile(profile)
     check_domains(settings, frame["domain"], f"arms.{arm}.select")
-    candidates = read_candidates(context.path(CANDIDATES / "candidates.parquet"))
+    candidates = read_candidates(context.path(f"{CANDIDATES}/candidates.parquet"))
     pool = build_pool(frame, selection_rule(settings), candidates=candidates)
     write_pool(out, pool)
     metrics = {

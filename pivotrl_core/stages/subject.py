@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pivotrl_core.config.folders import BASE_POLICY
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import ADAPTER, load_policy
@@ -18,7 +19,7 @@ from pivotrl_core.engines.sharing import choose_layout
 from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.grpo.choices import BatchLayout
 from pivotrl_core.lanes import Lanes
-from pivotrl_core.stages.context import BASE, Places, StageContext
+from pivotrl_core.stages.context import Places, StageContext
 from pivotrl_core.stages.engine import samples_elsewhere, server_engine
 from pivotrl_core.stages.models import configured_renderer, policy_path
 from pivotrl_core.stages.portions import Portions
@@ -76,7 +77,7 @@ class Subject:
 def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Subject:
     """Load the policy in `folder`; the base policy, where that is another model, is loaded when it is needed."""
     config = context.config
-    base_folder = policy_path(context, BASE)
+    base_folder = policy_path(context, BASE_POLICY)
     policy = load_policy(folder, base_folder, config.compute)
     same = folder == base_folder or (folder / ADAPTER).exists()
     base = None if same else cache(lambda: load_policy(base_folder, base_folder, config.compute).model)

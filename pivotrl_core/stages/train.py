@@ -9,6 +9,7 @@ from math import ceil
 from pathlib import Path
 
 from pivotrl_core.config.arms import E2ETrain, GRPOTrain, PolicyGradient, SFTTrain, TrainConfig
+from pivotrl_core.config.folders import BASE_POLICY, MODELS, POOLS, TRAININGS
 from pivotrl_core.config.graph import policy_folder
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import compute_dtype, prepare_torch
@@ -17,7 +18,7 @@ from pivotrl_core.engines.protocol import ChatEngine
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.pivots.pool import PoolRow, read_pool
 from pivotrl_core.seeding import derive_seed
-from pivotrl_core.stages.context import BASE, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.context import MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.engine import engine_kind, following_engine, samples_elsewhere
 from pivotrl_core.stages.models import configured_renderer, policy_path
 from pivotrl_core.stages.rounds import configured_rounds
@@ -58,12 +59,13 @@ def _train(
     context: StageContext, settings: TrainConfig, ranks: Ranks, arm: str, seed: int, start: str, pool: str
 ) -> None:
     key = f"{arm}-{seed}"
-    reports = context.path(Path("reports/train") / key)
+    reports = context.path(f"{TRAININGS}/{key}")
     with timed(context, f"train-{key}") if ranks.writes else nullcontext():
-        pivots = read_pool(context.path(Path("data/pools") / pool / "pool.parquet"))
+        pivots = read_pool(context.path(f"{POOLS}/{pool}/pool.parquet"))
         policy = policy_on(
-            ranks, policy_path(context, start), policy_path(context, BASE), settings.parameters, context.config.compute,
-            derive_seed(seed, "lora", arm) % 2**31, policy_path(context, policy_folder(settings.start, seed)),
+            ranks, policy_path(context, start), policy_path(context, BASE_POLICY), settings.parameters,
+            context.config.compute, derive_seed(seed, "lora", arm) % 2**31,
+            policy_path(context, policy_folder(settings.start, seed)),
         )  # fmt: skip
         on_step = _recorder(reports, key) if ranks.writes else _keep_line
         checkpoints = Checkpoints(context.scratch / "checkpoints", ranks)
@@ -81,7 +83,7 @@ def _train(
                     rounds.publish(progress, reports / "rounds")
         if progress.ended and ranks.writes:
             print(f"train {key}: over after {progress.step} steps: {progress.ended}", flush=True)
-        policy.save(context.path(Path("models") / arm / str(seed)))
+        policy.save(context.path(f"{MODELS}/{arm}/{seed}"))
         if not ranks.writes:
             return
         if not (reports / METRICS).exists():  # a training that was resumed and had no step left

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pivotrl_core.config.arms import OptimiserConfig
+from pivotrl_core.config.folders import BASE_POLICY, PULLED, WARMUP
 from pivotrl_core.config.inputs import BundledModel
 from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import POINTER, compute_dtype, prepare_torch
@@ -19,7 +20,7 @@ from pivotrl_core.files import read_json, write_json
 from pivotrl_core.grpo.prefix_tree import TargetSequence
 from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.pivots.tables import write_table
-from pivotrl_core.stages.context import BASE, PULLED, MetricsFile, StageContext, timed, write_report
+from pivotrl_core.stages.context import MetricsFile, StageContext, timed, write_report
 from pivotrl_core.stages.models import check_lengths, configured_renderer, source_model
 from pivotrl_core.stages.reading import check_pulled, iterate_pulled, source_names
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
@@ -31,8 +32,6 @@ from pivotrl_core.trajectories.drops import Drop, DropReason, DropReport
 from pivotrl_core.trajectories.loading import trajectory_files
 from pivotrl_core.types import Split, Trajectory
 
-REPORT = Path("reports/warmup")
-
 
 def run_warmup(context: StageContext) -> None:
     """Write models/base and reports/warmup."""
@@ -40,19 +39,19 @@ def run_warmup(context: StageContext) -> None:
     with timed(context, "warmup"):
         if context.config.warmup.epochs == 0:
             _point_to_source(context)
-            MetricsFile(context.path(REPORT / "metrics.jsonl"), [])
-            write_report(context.path(REPORT / "report.json"), "warmup", {}, trained=False)
+            MetricsFile(context.path(f"{WARMUP}/metrics.jsonl"), [])
+            write_report(context.path(f"{WARMUP}/report.json"), "warmup", {}, trained=False)
             return
         _train(context, source_model(context))
 
 
 def _point_to_source(context: StageContext) -> None:
     """Make the source model the base policy. The pointer differs where the model does: later stages depend on it."""
-    base = context.path(BASE)
+    base = context.path(BASE_POLICY)
     if isinstance(context.config.model, BundledModel):
         shutil.copytree(source_model(context), base, dirs_exist_ok=True)
         return
-    write_json(base / POINTER, read_json(context.path(PULLED / "model.json")))
+    write_json(base / POINTER, read_json(context.path(f"{PULLED}/model.json")))
 
 
 def _train(context: StageContext, model: Path) -> None:
@@ -73,16 +72,16 @@ def _train(context: StageContext, model: Path) -> None:
 
     def on_step(progress: Progress, values: dict[str, float]) -> None:
         nonlocal metrics
-        metrics = metrics or MetricsFile(context.path(REPORT / "metrics.jsonl"), progress.lines)
+        metrics = metrics or MetricsFile(context.path(f"{WARMUP}/metrics.jsonl"), progress.lines)
         metrics.append(progress.step, values)
         print(f"warm-up step {progress.step + 1}/{total}: loss {values['train/loss']:.3f}", flush=True)
 
     progress = train_supervised(policy, optimiser, rows, plan, Checkpoints(context.scratch), on_step)
-    policy.save_whole(context.path(BASE))
+    policy.save_whole(context.path(BASE_POLICY))
     final = {"train/loss": progress.lines[-1]["metrics"]["train/loss"]}
     cost = {f"cost/{name}": value for name, value in progress.counters.items()}
     write_report(
-        context.path(REPORT / "report.json"), "warmup", final | cost, trained=True, trajectories=len(rows),
+        context.path(f"{WARMUP}/report.json"), "warmup", final | cost, trained=True, trajectories=len(rows),
         dtype=compute_dtype(context.config.compute), layout=policy.layout,
         reading={"read": read.read, "kept": read.kept, "by_reason": read.by_reason()},
     )  # fmt: skip
@@ -90,11 +89,11 @@ def _train(context: StageContext, model: Path) -> None:
 
 def _rows(context: StageContext, renderer: ChatRenderer) -> tuple[list[list[TargetSequence]], DropReport]:
     """The rows of each trajectory, and the account of what was read; drops are written down before anything trains."""
-    data, folder = context.config.data, context.path(PULLED / "warmup")
+    data, folder = context.config.data, context.path(f"{PULLED}/warmup")
     files = trajectory_files(folder)
     if not files:
         raise DataError("warmup.epochs is above 0 but no warm-up trajectories were pulled; set it to 0 or bring some")
-    table = context.path(REPORT / "drops.parquet")
+    table = context.path(f"{WARMUP}/drops.parquet")
     read, longest = check_pulled(context, folder, files, table), data.max_state_tokens + data.max_action_tokens
     trajectories = list(iterate_pulled(context, files, DropReport()))
     rows = [trajectory_rows(list(iterate_candidates(one, Split.TRAIN)), renderer) for one in trajectories]

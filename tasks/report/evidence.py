@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pivotrl_core.config.folders import EVALUATIONS
 from pivotrl_core.evaluation.comparison import BASE
 from pivotrl_core.evaluation.costs import COST_LABELS
 from pivotrl_core.evaluation.verdict import in_domain_metrics, standing
@@ -134,7 +135,7 @@ def _read_all(run: RunReports, name: str) -> pd.DataFrame | None:
 
     frames = []
     for key, report in run.evaluations.items():
-        path: Path = run.root / "reports/evaluate" / key / name
+        path: Path = run.root / EVALUATIONS / key / name
         if path.is_file():
             frames.append(pd.read_parquet(path).assign(arm=str(report["arm"]), seed=int(report["seed"])))
     return pd.concat(frames, ignore_index=True).sort_values("seed", kind="stable") if frames else None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pivotrl_core.addresses import without_credentials
+from pivotrl_core.config.folders import POOLS, PULLED
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.tree import Config
 from pivotrl_core.files import read_json
@@ -154,11 +155,11 @@ class Recording:
             "run_commit": commit,
             "run_id": self.run_id,
         }
-        pool, deps = f"data/pools/{train['pool']}", lock[f"train@{arm['arm']}-{arm['seed']}"].deps
+        pool, deps = f"{POOLS}/{train['pool']}", lock[f"train@{arm['arm']}-{arm['seed']}"].deps
         # A nightly's training starts from a kept model, which the configuration does not know.
         start = next((path for path in deps if path.startswith(f"{STARTS}/")), train["start"])
         lineage = {"start": start, "start_md5": deps.get(start, ""), "pool": pool, "pool_md5": outs.get(pool, ""),
-                   "data_md5": outs.get("data/pulled", ""), "arm": arm["arm"], "seed": arm["seed"]}  # fmt: skip
+                   "data_md5": outs.get(PULLED, ""), "arm": arm["arm"], "seed": arm["seed"]}  # fmt: skip
         name = f"{model_prefix(self.config.tracking.experiment)}-{arm['arm']}"
         self._tracker.register_model(name, pointer, child.run_id, lineage)
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from pivotrl_core.config.folders import CANDIDATES, EVALUATIONS, POOLS, PROFILES, TRAININGS
 from pivotrl_core.config.graph import Graph, load_graph, pool_of, profile_of
 from pivotrl_core.config.loading import load_config
 from pivotrl_core.config.stages import TrackingConfig
@@ -16,10 +17,9 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.evaluation.costs import pays_profile
 from pivotrl_core.evaluation.tables import table_markdown
 from pivotrl_core.files import read_json, read_jsonl
-from pivotrl_core.stages.context import CANDIDATES
 from pivotrl_core.types import Json
 from tasks.provenance import DIFF_NAME, RUN_NAME, Provenance
-from tasks.record_folder import COMPARISON, materialised
+from tasks.record_folder import COMPARED, materialised
 from tasks.repository import RUN_REFS, Repository
 from tasks.run_reports import read_run
 from tasks.settings import find_state
@@ -34,7 +34,7 @@ def rebuild_runs(root: Path, uri: str) -> list[str]:
     rebuilt = []
     for commit, ref in (line.split(" ", 1) for line in listed.splitlines()):
         run_id = ref.removeprefix(RUN_REFS)
-        if repository.read(commit, COMPARISON) is None:
+        if repository.read(commit, COMPARED) is None:
             continue
         with materialised(root, commit) as folder:
             tree = _parameters(folder)
@@ -43,7 +43,7 @@ def rebuild_runs(root: Path, uri: str) -> list[str]:
             if tracker.is_incomplete(run_id):
                 parent = _rebuild(tracker, folder, run_id, tree, _facts(repository, commit))
                 kept = runs / run_id
-                table = table_markdown(read_json(folder / COMPARISON))
+                table = table_markdown(read_json(folder / COMPARED))
                 tracker.finish_run(parent, "FINISHED", table, kept if kept.is_dir() else None)
                 tracker.client.set_tag(parent, COMMIT_TAG, commit)  # last: what ends before it is rebuilt
                 rebuilt.append(run_id)
@@ -70,7 +70,7 @@ def _rebuild(tracker: Tracker, root: Path, run_id: str, tree: Mapping[str, Json]
     provenance = {key: facts[key] for key in Provenance.__dataclass_fields__ if key in facts}
     name = f"{facts.get('flow', 'run')}-{run_id}"
     parent = tracker.start_run(run_id, name, tree, {**provenance, "diff": facts["diff"]})
-    for path in sorted((root / "reports/evaluate").glob("*/report.json")):
+    for path in sorted((root / EVALUATIONS).glob("*/report.json")):
         report = read_json(path)
         arm, seed = str(report["arm"]), int(report["seed"])
         recorder = tracker.start_child(parent, arm, seed, provenance)
@@ -79,7 +79,7 @@ def _rebuild(tracker: Tracker, root: Path, run_id: str, tree: Mapping[str, Json]
         recorder.log_inputs(data_inputs(provenance.get("inputs", {})))
         recorder.finish()
     record_data(tracker, parent, root)
-    tracker.log_comparison(parent, read_json(root / COMPARISON))
+    tracker.log_comparison(parent, read_json(root / COMPARED))
     return parent
 
 
@@ -91,12 +91,12 @@ def stage_folders(root: Path, graph: Graph, arm: str, seed: int) -> list[Path]:
     key = f"{arm}-{seed}"
     pool = pool_of(graph, key)
     profile = profile_of(graph, pool)
-    pays = pays_profile(_report(root / "data/pools" / pool), _report(root / "reports/train" / key))
+    pays = pays_profile(_report(root / POOLS / pool), _report(root / TRAININGS / key))
     places = [
-        f"data/profiles/{profile}" if profile and pays else "",
-        f"data/pools/{pool}" if pool else "",
-        f"reports/train/{key}",
-        f"reports/evaluate/{key}",
+        f"{PROFILES}/{profile}" if profile and pays else "",
+        f"{POOLS}/{pool}" if pool else "",
+        f"{TRAININGS}/{key}",
+        f"{EVALUATIONS}/{key}",
     ]
     return [root / place for place in places if place and (root / place / "report.json").is_file()]
 
