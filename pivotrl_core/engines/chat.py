@@ -14,6 +14,7 @@ conversation is the same ids every day.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -33,7 +34,29 @@ _DATE_VARIABLE: Mapping[str, Json] = {"date_string": "01 Jan 2025"}
 _DATE_FUNCTION = (
     "{%- macro strftime_now(format) -%}{{ '2025-01-01' if '-' in format else '01 Jan 2025' }}{%- endmacro -%}"
 )
+_LONGEST_KEPT = 4096  # characters of a piece whose ids are kept
 _MARK = "\u00a7"  # a turn that is found again in what a template made of it
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """The conversation rendered last, with the text of each of its states that is known, by the number of messages.
+
+    A state's text is made of that of every state before it: else each would be rendered once for each later turn.
+    """
+
+    messages: tuple[Message, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    texts: Mapping[int, str] = field(default_factory=dict)
+
+    def of(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[int, str]:
+        """Those texts that are states of this conversation too."""
+        if self.tools != tuple(tools):
+            return {}
+        pairs = zip(self.messages, messages, strict=False)
+        shared = next((index for index, (own, other) in enumerate(pairs) if own != other), None)
+        longest = min(len(self.messages), len(messages)) if shared is None else shared
+        return {count: text for count, text in self.texts.items() if count <= longest}
 
 
 class ChatRenderer:
@@ -68,7 +91,8 @@ class ChatRenderer:
         self._special = frozenset(tokenizer.convert_tokens_to_ids(sorted(names)))
         self._lock = Lock()
         self._anchor, self._anchor_ids = _anchor(tokenizer)
-        self._encode = lru_cache(maxsize=65536)(self._encode_uncached)
+        self._encode_short = lru_cache(maxsize=65536)(self._encode_uncached)
+        self._earlier = _Earlier()
         self.eos_id, self.eos_text = self._end_of_turn()
         self.opens_thinking = self._text([Message(Role.USER, "x")], ()).rstrip().endswith(OPEN)
 
@@ -83,15 +107,21 @@ class ChatRenderer:
             )
         return ids[0], self.decode(ids[:1])
 
+    def _encode(self, text: str) -> tuple[int, ...]:
+        """Ids of a piece. Turns and results come again with each later state; whole states, which are long, do not."""
+        return self._encode_short(text) if len(text) <= _LONGEST_KEPT else self._encode_uncached(text)
+
     def state_ids(self, messages: Sequence[Message], tools: Sequence[Tool]) -> tuple[int, ...]:
         """Ids of a state: the conversation so far, up to where the next assistant turn begins."""
+        earlier = self._earlier.of(messages, tools)
         text = self._text(messages, tools)
+        self._earlier = _Earlier(tuple(messages), tuple(tools), {**earlier, len(messages): text})
         ids: list[int] = []
         cursor = 0
         for index, message in enumerate(messages):
             if message.role is not Role.ASSISTANT:
                 continue
-            before = self._text(messages[:index], tools)
+            before = earlier[index] if index in earlier else self._text(messages[:index], tools)
             turn = self.turn_text(message)
             end = before + turn + self.eos_text
             if not text.startswith(end):
@@ -146,9 +176,13 @@ class ChatRenderer:
         text = self.written(body)
         if not ended:
             return Action(text=text, error="cut off before the end of the turn")
-        if not self._special.isdisjoint(body):
+        if not self.is_one_turn(ids):
             return Action(text=text, error="a special token inside the turn")
         return parse_action(text, self.tool_format, tools)
+
+    def is_one_turn(self, ids: Sequence[int]) -> bool:
+        """Whether an action's ids hold no special token before their end: text that spells one is read as one."""
+        return self._special.isdisjoint(ids[:-1]) and self.eos_id not in ids[:-1]
 
     def written(self, ids: Sequence[int]) -> str:
         """What a policy wrote, without the end of the turn; with the mark of thinking that the template opened."""

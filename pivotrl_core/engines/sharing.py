@@ -49,7 +49,7 @@ def head_weight(model: Any) -> Tensor:
 
 
 def key_shape(config: Any) -> tuple[int, int, int]:
-    """Layers, heads of keys, and numbers of a key, as a model's configuration has them."""
+    """Layers, heads of keys, and numbers of a key, as a model's configuration of its text part has them."""
     heads = getattr(config, "num_key_value_heads", None) or 0
     dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return int(config.num_hidden_layers), int(heads), int(dim)
@@ -57,7 +57,7 @@ def key_shape(config: Any) -> tuple[int, int, int]:
 
 def sharing_obstacle(model: Any) -> str:
     """Why shared tokens cannot be computed once, exactly; empty where they can. A model is tried once."""
-    config = model.config
+    config = model.config.get_text_config()  # a model of text and images has the language model's apart
     kinds: Sequence[str] = getattr(config, "layer_types", None) or ()
     window = getattr(config, "sliding_window", None) if not kinds else None
     if window or any(kind != "full_attention" for kind in kinds):
@@ -113,7 +113,8 @@ def check_logits(model: Any) -> None:
 
 def logits_obstacle(model: Any) -> str:
     """Why logits are not the product of hidden states and output head; empty where they are. A model is tried once."""
-    changes = [name for name in CHANGES_LOGITS if getattr(model.config, name, None) not in (None, 1.0)]
+    config = model.config.get_text_config()
+    changes = [name for name in CHANGES_LOGITS if getattr(config, name, None) not in (None, 1.0)]
     if getattr(model.get_output_embeddings(), "bias", None) is not None:
         changes.append("a bias of the output head")
     if model not in _plain_logits:
@@ -138,7 +139,7 @@ def _try_sharing(model: Any) -> str:
             return f"{other} ({type(error).__name__}: {error})"
     if not _near(rest_TD, whole_TD):
         return other
-    layers, *size = key_shape(model.config)
+    layers, *size = key_shape(model.config.get_text_config())
     if len(stem.keys) != layers or any(list(one.shape[1::2]) != size for one in (*stem.keys, *stem.values)):
         return f"{name} does not have keys and values of one size in every layer"
     return ""

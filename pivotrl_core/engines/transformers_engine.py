@@ -99,8 +99,9 @@ class TransformersEngine:
             ConfigError: it is not: branches would not be exact.
         """
         check_shared(self.model)
-        self.layers, self.heads, self.dim = key_shape(self.model.config)
-        self.query_groups = self.model.config.num_attention_heads // self.heads  # heads of queries to a head of keys
+        config = self.model.config.get_text_config()
+        self.layers, self.heads, self.dim = key_shape(config)
+        self.query_groups = config.num_attention_heads // self.heads  # heads of queries to a head of keys
 
     def sample(
         self, requests: Sequence[Request], sampling: SamplingConfig, more: More | None = None

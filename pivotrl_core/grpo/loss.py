@@ -26,6 +26,8 @@ from torch import Tensor
 
 from pivotrl_core.grpo.choices import RatioLevel
 
+LARGEST_LOG_RATIO = 20.0  # far above any clip; exp of what is much larger is infinite, and its gradient no number
+
 
 @dataclass(frozen=True, slots=True)
 class ClipConfig:
@@ -129,7 +131,7 @@ def policy_loss(
     if config.level == RatioLevel.SEQUENCE:
         length_N = mask_NT.sum(dim=1).clamp(min=1)
         log_ratio_NT = (log_ratio_NT.sum(dim=1) / length_N)[:, None].expand_as(mask_NT)
-    ratio_NT = log_ratio_NT.exp()
+    ratio_NT = log_ratio_NT.clamp(max=LARGEST_LOG_RATIO).exp()
     advantages_N1 = advantages_N.to(logprobs_NT.dtype)[:, None]
     clipped_NT = ratio_NT.clamp(1.0 - config.clip_low, 1.0 + config.clip_high)
     loss_NT = -torch.minimum(ratio_NT * advantages_N1, clipped_NT * advantages_N1)

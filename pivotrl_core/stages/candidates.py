@@ -42,9 +42,7 @@ def run_candidates(context: StageContext) -> None:
             for one in iterate_pulled(context, files, DropReport())
         )
         tally = CandidateTally()
-        candidates = sift_candidates(
-            trajectories, data.validation_share, data.test_share, tally, _length_check(context)
-        )
+        candidates = sift_candidates(trajectories, data.validation_share, data.test_share, tally, _token_check(context))
         write_candidates(out / "candidates.parquet", candidates)
         rows = row_drops(read.drops, folder)
         write_table(out / "drops.parquet", "drops", DROP_SCHEMA, rows + [_turn(drop) for drop in tally.drops])
@@ -68,7 +66,7 @@ def _turn(drop: CandidateDrop) -> dict[str, str]:
     return {"kind": "turn", "place": place, "field": "", "reason": drop.reason, "detail": drop.candidate_id}
 
 
-def _length_check(context: StageContext) -> Callable[[Candidate], str]:
+def _token_check(context: StageContext) -> Callable[[Candidate], str]:
     from transformers import AutoTokenizer
 
     data = context.config.data
@@ -81,6 +79,9 @@ def _length_check(context: StageContext) -> Callable[[Candidate], str]:
     def check(candidate: Candidate) -> str:
         if len(renderer.state_ids(candidate.state, candidate.tools)) > data.max_state_tokens:
             return "state_too_long"
-        return "action_too_long" if len(renderer.action_ids(candidate.expert)) > data.max_action_tokens else ""
+        action_ids = renderer.action_ids(candidate.expert)
+        if len(action_ids) > data.max_action_tokens:
+            return "action_too_long"
+        return "" if renderer.is_one_turn(action_ids) else "special_token_in_action"
 
     return check

@@ -164,7 +164,7 @@ def _idle_reason(progress: Progress, source: GroupSource) -> str:
     if not source.resting and all(line["metrics"]["train/reward_mean"] <= source.rule.failure for line in last):
         raise TrainingError(
             f"step {progress.step}: no sample of the last {len(last)} steps had a reward, and earlier ones had: the "
-            "policy has collapsed; lower the learning rate, or give the KL term a weight (kl.weight)"
+            "policy has collapsed; lower the learning rate, or give the KL term a weight"
         )
     return f"no group of the last {len(last)} steps had unequal rewards"
 

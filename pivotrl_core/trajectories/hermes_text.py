@@ -21,7 +21,8 @@ from pivotrl_core.trajectories.fields import (
 )
 from pivotrl_core.types import Message, Role, Tool, ToolCall
 
-_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+# A block that never ends is one where JSON begins: else the mark is only mentioned.
+_CALL = re.compile(r"<tool_call>(?:(?=\s*[\[{])(.*?)(?:</tool_call>|\Z)|(.*?)</tool_call>)", re.DOTALL)
 _RESULT = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)
 _TOOLS = re.compile(r"<tools>(.*?)</tools>", re.DOTALL)
 
@@ -32,7 +33,8 @@ def split_calls(text: str, field: str) -> tuple[str, tuple[ToolCall, ...]]:
     Raises:
         InvalidRowError: a block holds no call.
     """
-    calls = tuple(call for block in _CALL.findall(text) for call in read_text_calls(block, field))
+    blocks = [json or other for json, other in _CALL.findall(text)]
+    calls = tuple(call for block in blocks for call in read_text_calls(block, field))
     return (without_calls(text), calls) if calls else (text, ())
 
 
@@ -57,16 +59,19 @@ def read_text_calls(text: str, field: str) -> tuple[ToolCall, ...]:
 def split_results(message: Message) -> list[Message]:
     """A tool's or a user's message as the results in its `<tool_response>` blocks, and what a user says beside them.
 
-    A user's message holds results where it begins with one: a question about the marks is a question.
+    A user's message holds results where it begins with one: a question about the marks is a question. A tool's holds
+    them where it holds nothing else: a page about the marks is a result itself.
     """
     results = [result.strip() for result in _RESULT.findall(message.content)]
-    if message.role is Role.TOOL and results:
+    if not results or not message.content.lstrip().startswith("<tool_response>"):
+        return [message]
+    said = _RESULT.sub("", message.content).strip()
+    if message.role is Role.TOOL and not said:
         if len(results) == 1:
             return [Message(Role.TOOL, results[0], tool_call_id=message.tool_call_id)]
         return [Message(Role.TOOL, result) for result in results]
-    if message.role is not Role.USER or not results or not message.content.lstrip().startswith("<tool_response>"):
+    if message.role is not Role.USER:
         return [message]
-    said = _RESULT.sub("", message.content).strip()
     return [*(Message(Role.TOOL, result) for result in results), *([Message(Role.USER, said)] if said else [])]
 
 

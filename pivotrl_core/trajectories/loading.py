@@ -20,7 +20,7 @@ from pivotrl_core.trajectories.protocol import DocumentReader, TrajectoryReader
 from pivotrl_core.trajectories.registry import READERS, as_row, detect_reader
 from pivotrl_core.trajectories.rows import Row, is_trajectory_name, read_rows
 from pivotrl_core.trajectories.tool_inference import CalledTools, infer_tools
-from pivotrl_core.trajectories.turns import candidate_positions
+from pivotrl_core.trajectories.turns import candidate_positions, in_order_of_calls
 from pivotrl_core.trajectories.validation import Limits, validate
 from pivotrl_core.types import Json, Tool, Trajectory
 
@@ -197,6 +197,7 @@ def _marked(trajectory: Trajectory, tools: tuple[Tool, ...]) -> Trajectory:
 def _checked(trajectory: Trajectory, place: str, file: str, limits: Limits, seen: _Seen) -> Trajectory | Drop:
     line = int(trajectory.source.rpartition(":")[2])
     seen.open(file)
+    trajectory = replace(trajectory, messages=in_order_of_calls(trajectory.messages))
     try:
         validate(trajectory, limits)
     except InvalidRowError as error:

@@ -2,7 +2,8 @@
 
 `history` is what the model saw and wrote. Without function calling a turn's `action` is a call of `bash`, with
 `thought` as what was said before it, and the message that follows is its output. Not read: `trajectory`, which repeats
-the history, and entries of other agents than the first. Demonstrations belong to states alone.
+the history, and entries of other agents than the first. Demonstrations belong to states alone, and so do turns without
+a command: the model forgot it, or the harness tells in its name why it ended the run ('Exit due to cost limit').
 Format: https://swe-agent.com/latest/usage/trajectories
 """
 
@@ -38,7 +39,7 @@ class SweAgentReader:
                 others += 1
                 continue
             message = _read_entry(entry, f"history[{index}]", f"call_{index}")
-            if entry.get("is_demo") and message.role is Role.ASSISTANT:
+            if message.role is Role.ASSISTANT and (entry.get("is_demo") or not message.tool_calls):
                 state_only.append(len(messages))
             messages.append(as_result(message, messages[-1] if messages else None))
         metadata = {**_outcome(row), HARNESS: self.name}

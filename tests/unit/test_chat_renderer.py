@@ -140,6 +140,41 @@ def test_a_template_that_knows_tools_gets_schemas_and_tool_messages() -> None:
     assert "<tools>" not in one.decode(one.state_ids(CONVERSATION[:2], ()))
 
 
+@pytest.mark.parametrize("template", [CHATML, CHATML_REWRITING, CHATML_TOOLS, CHATML_CUTTING])
+def test_states_that_come_one_after_another_are_those_that_come_alone(template: str) -> None:
+    """What is kept of one conversation says nothing wrong of another that begins as it does, or has other tools."""
+    one = ChatRenderer(tiny_tokenizer(template), "hermes")
+    other = (*CONVERSATION[:2], Message(Role.ASSISTANT, "Which one?"), *CONVERSATION[3:])
+    for messages, tools in ((CONVERSATION, TOOLS), (other, TOOLS), (CONVERSATION, TOOLS[:1]), (other[1:], TOOLS[:1])):
+        for index in (2, 5, 7, 5, 8):
+            alone = ChatRenderer(tiny_tokenizer(template), "hermes")
+            assert one.state_ids(messages[:index], tools) == alone.state_ids(messages[:index], tools)
+
+
+def test_a_state_is_rendered_once_where_the_states_of_a_trajectory_come_in_order() -> None:
+    one = renderer("hermes")
+    turn = (Message(Role.USER, "Go on."), SAY)
+    conversation = tuple(itertools.chain(*[turn] * 20))
+    rendered_texts = []
+    plain = one._text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(one, "_text", lambda *given: rendered_texts.append(1) or plain(*given))
+        for index in turns(conversation):
+            one.state_ids(conversation[:index], TOOLS)
+    assert len(rendered_texts) == 20
+
+
+def test_what_is_kept_of_long_pieces_is_nothing() -> None:
+    one = renderer("compact")
+    for index in range(3):
+        one.state_ids([Message(Role.USER, f"{index} " + "word " * 2000)], ())
+    assert sum(len(text) for text in one._earlier.texts.values()) < 12_000
+    before = one._encode_short.cache_info().currsize
+    one.encode("x" * 5000)
+    one.encode("x" * 50)
+    assert one._encode_short.cache_info().currsize == before + 1
+
+
 def test_a_template_that_rewrites_earlier_turns_gets_its_own_text_all_the_same() -> None:
     one = ChatRenderer(tiny_tokenizer(CHATML_REWRITING), "compact")
     for index in turns(CONVERSATION):
@@ -194,6 +229,9 @@ def test_a_special_token_inside_a_turn_is_no_message() -> None:
     assert one.parse(spoken, TOOLS).error == ""
     for ids in ((other, one.eos_id), (*spoken[:-1], other, one.eos_id), (one.eos_id, *spoken)):
         assert one.parse(ids, TOOLS).error == "a special token inside the turn"
+        assert not one.is_one_turn(ids)
+    assert one.is_one_turn(spoken)
+    assert not one.is_one_turn(one.action_ids(Message(Role.ASSISTANT, f"It writes {EOS} at the end of each turn.")))
 
 
 def test_marks_of_thinking_and_calling_may_be_special_tokens() -> None:

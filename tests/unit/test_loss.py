@@ -78,6 +78,18 @@ def test_without_sampled_logprobs_the_ratio_is_one_and_the_gradient_is_reinforce
     torch.testing.assert_close(logprobs.grad, torch.tensor([[-1 / 3, -1 / 3], [1 / 3, 0.0]], dtype=F64))
 
 
+def test_a_ratio_beyond_all_numbers_has_a_gradient_all_the_same() -> None:
+    logprobs = torch.tensor([[-0.1], [-0.1], [-0.1]], requires_grad=True)
+    sampled, mask = torch.full((3, 1), -150.0), torch.ones(3, 1, dtype=torch.bool)
+    weights_N, advantages = torch.ones(3, dtype=F64), torch.tensor([1.0, 0.0, -1.0])
+    result = policy_loss(logprobs, advantages, mask, weights_N, CLIP, sampled_logprobs_NT=sampled)
+    result.loss.backward()
+    assert logprobs.grad is not None
+    assert logprobs.grad.isfinite().all()
+    assert logprobs.grad[:2].eq(0).all()  # the clip holds the first one
+    assert result.loss.isfinite()
+
+
 def test_clipped_tokens_and_padding_have_no_gradient() -> None:
     # only the token with ratio 0.5 and A = 1 is left: d(-0.5)/d logprob = -0.5, times 1/3
     logprobs = LOGPROBS.clone().requires_grad_()

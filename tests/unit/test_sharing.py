@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch import Tensor
 
 from pivotrl_core.engines.sharing import choose_layout, logits_obstacle, sharing_obstacle
@@ -35,6 +36,20 @@ def test_other_models_are_padded_with_a_line_that_says_why(kind: str, caplog: py
     (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("pivotrl_core")]
     assert "padded" in line
     assert model.config.model_type in line
+    assert logits_obstacle(model) == ""
+
+
+def test_a_model_of_text_and_images_is_told_by_its_text_part() -> None:
+    """Its windows stand in a configuration below its own, and are longer than what can be tried."""
+    text = {"vocab_size": 320, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "sliding_window": 32,
+            "layer_types": ["sliding_attention", "full_attention"]}  # fmt: skip
+    vision = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+              "image_size": 28, "patch_size": 14}  # fmt: skip
+    config = transformers.Gemma3Config(text_config=text, vision_config=vision, mm_tokens_per_image=1)
+    model = transformers.AutoModelForCausalLM.from_config(config).float().eval()
+    assert "layers other than full attention" in sharing_obstacle(model)
+    assert choose_layout(model, BatchLayout.AUTO) is BatchLayout.PADDED
     assert logits_obstacle(model) == ""
 
 

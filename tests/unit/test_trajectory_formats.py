@@ -172,7 +172,7 @@ def test_swe_agents_text_actions_are_shell_calls_and_demonstrations_are_only_sta
     assert trajectory.messages[4:6] == (Message(Role.ASSISTANT, "I look.", (call,)), result("a.py", "call_4"))
     assert trajectory.tools == (BASH,)
     experts = [one.expert.content for one in iterate_candidates(trajectory, Split.TRAIN)]
-    assert experts == ["I look.", "Done."]  # not "Shown."
+    assert experts == ["I look."]  # not "Shown.", and not "Done.", which has no command
     assert trajectory.metadata["left_out"] == {"entries_of_other_agents": 1}
 
 
@@ -290,6 +290,41 @@ def test_turns_of_weight_0_are_state_alone(tmp_path: Path) -> None:
     row = {"messages": [rows.USER, {**rows.ANSWER, "weight": 0}, rows.USER, {**rows.ANSWER, "weight": 1}]}
     [trajectory], _ = read(tmp_path, row)
     assert [len(one.state) for one in iterate_candidates(trajectory, Split.TRAIN)] == [3]
+
+
+def test_a_page_about_the_marks_is_a_result_and_no_other_one(tmp_path: Path) -> None:
+    page = "README\n<tool_response>example</tool_response>\nand <tool_response>more</tool_response>"
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"id": "A1"}'}}
+    messages = [rows.USER, {"role": "assistant", "content": "", "tool_calls": [call]}, rows.ANSWER]
+    for content, read_as in ((page, page), ("<tool_response>\nfound\n</tool_response>\n", "found")):
+        told = {"role": "tool", "tool_call_id": "c1", "content": content}
+        [trajectory], _ = read(tmp_path, {"messages": [*messages[:2], told, messages[2]]})
+        assert trajectory.messages[2] == result(read_as)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["I use the <tool_call> format now to search.", "I edit the `</think>` handling.", "Split at </think> here."],
+)
+def test_marks_that_are_only_mentioned_stay_where_they_are(tmp_path: Path, said: str) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"id": "A1"}'}}
+    told = {"role": "tool", "tool_call_id": "c1", "content": "on its way"}
+    turns = [{"role": "assistant", "content": said, "tool_calls": [call]}, told, {"role": "assistant", "content": said}]
+    [trajectory], _ = read(tmp_path, {"messages": [rows.USER, *turns]})
+    assert trajectory.messages[1:] == (calling(said), result(), Message(Role.ASSISTANT, said))
+
+
+def test_results_of_parallel_calls_stand_in_the_order_of_the_calls(tmp_path: Path) -> None:
+    calls = [{"id": name, "function": {"name": "find", "arguments": json.dumps({"id": name})}} for name in ("a", "b")]
+    turn = {"role": "assistant", "content": None, "tool_calls": calls}
+    told = [{"role": "tool", "tool_call_id": name, "content": f"of {name}"} for name in ("b", "a")]
+    [trajectory], _ = read(tmp_path, {"messages": [rows.USER, turn, *told, rows.ANSWER]})
+    assert trajectory.messages[2:4] == (result("of a", "a"), result("of b", "b"))
+    again, _ = read(tmp_path, {"messages": [rows.USER, turn, *told[::-1], rows.ANSWER]})
+    assert again[0].id == trajectory.id
+    unnamed = [{"role": "tool", "content": f"of {name}"} for name in ("b", "a")]
+    [other], _ = read(tmp_path, {"messages": [rows.USER, turn, *unnamed, rows.ANSWER]})
+    assert [one.content for one in other.messages[2:4]] == ["of b", "of a"]
 
 
 @pytest.mark.parametrize(
