@@ -56,7 +56,7 @@ def inspect(
     from flows.inspecting import inspect_text
     from flows.launch import make_request
 
-    _print(inspect_text(files, as_json, tokens, make_request(None, model, "", [], False, params)))
+    _print(inspect_text(files, as_json, tokens, make_request(model=model, params=params)))
 
 
 @app.command()
@@ -67,7 +67,10 @@ def run(
     """Run the main job. Example: pivotrl run --trajectories my.jsonl --arms pivotrl --set profile.samples=16."""
     from flows.launch import launch, make_request
 
-    _print(launch("run", make_request(trajectories, model, arms, settings or [], quick, params), as_json))
+    request = make_request(
+        trajectories=trajectories, model=model, arms=arms, settings=settings, quick=quick, params=params
+    )
+    _print(launch("run", request, as_json))
 
 
 @app.command()
@@ -82,7 +85,9 @@ def sweep(
     from flows.launch import launch, make_request
     from flows.sweep import sweep_request
 
-    base = make_request(trajectories, model, arms, settings or [], quick, params)
+    base = make_request(
+        trajectories=trajectories, model=model, arms=arms, settings=settings, quick=quick, params=params
+    )
     request = sweep_request(base, _numbers(float, lambdas, "--lambdas"), _numbers(int, seeds, "--seeds"), controls)
     _print(launch("sweep", request, as_json))
 
@@ -92,7 +97,7 @@ def nightly(settings: Set = None, quick: Quick = False, as_json: AsJson = False)
     """Run the nightly job now: pull and profile what is new, train, evaluate. Example: pivotrl nightly."""
     from flows.launch import launch, make_request
 
-    _print(launch("nightly", make_request(None, "", "", settings or [], quick), as_json))
+    _print(launch("nightly", make_request(settings=settings, quick=quick), as_json))
 
 
 @app.command()
@@ -172,7 +177,7 @@ def serve_verifier(
     from flows.launch import make_request
     from pivotrl_core.service.queue_limits import QueueLimits
 
-    request = make_request(None, "", "", settings or [], False, params)
+    request = make_request(settings=settings, params=params)
     limits = QueueLimits(requests=requests, body_bytes=body_mib << 20)
     serve_verifier(Address(host, port), processes, Rows(domain, compat, workspaces), request, limits)
 
@@ -210,7 +215,7 @@ def serve(
     """Serve the nightly deployment. Example: pivotrl serve --cron "0 2 * * *" --timezone Europe/Berlin."""
     from flows.launch import launch_serving, make_request
 
-    launch_serving(cron, timezone, make_request(None, "", "", settings or [], quick))
+    launch_serving(cron, timezone, make_request(settings=settings, quick=quick))
 
 
 @app.command()

@@ -89,8 +89,17 @@ def conclude(
     _publish(session, table)
     _push(session)
     prune_scratch(session.root, session.state)
-    summary = Summary(session.run_id, True, counts[Outcome.RAN], counts[Outcome.UNCHANGED], counts[Outcome.RESTORED],
-                      commit, report, table, spent)  # fmt: skip
+    summary = Summary(
+        session.run_id,
+        recorded=True,
+        executed=counts[Outcome.RAN],
+        unchanged=counts[Outcome.UNCHANGED],
+        restored=counts[Outcome.RESTORED],
+        commit=commit,
+        report=report,
+        table=table,
+        spent=spent,
+    )
     write_json(_recorded_file(session.state, digest), summary.to_json())
     return summary
 

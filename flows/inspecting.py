@@ -135,7 +135,7 @@ def _renderer(root: Path, config: Config) -> ChatRenderer:
     from pivotrl_core.stages.context import StageContext
 
     state = find_state(root)
-    context = StageContext(config, root, state.scratch, state.store, state.models, root)
+    context = StageContext(config, root, scratch=state.scratch, store=state.store, models=state.models, checkout=root)
     folder = source_model(context, TOKENIZER_FILES)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)

@@ -19,15 +19,21 @@ from tasks.settings import State, apply_environment, find_checkout, find_state
 
 
 def make_request(
-    trajectories: Path | None, model: str, arms: str, settings: Sequence[str], quick: bool, params: Path | None = None
+    *,
+    trajectories: Path | None = None,
+    model: str = "",
+    arms: str = "",
+    settings: Sequence[str] | None = None,
+    quick: bool = False,
+    params: Path | None = None,
 ) -> Request:
-    """A request from the options of a command."""
+    """A request from the options of a command; those that it does not have are left out."""
     values: dict[str, Any] = {}
     if trajectories is not None:
         values.update(trajectory_settings(trajectories))
     if model:
         values.update(model_settings(model))
-    own = dict(parse_setting(text) for text in settings)
+    own = dict(parse_setting(text) for text in settings or ())
     if "source.warmup_path" in own:
         values.pop(NO_WARMUP, None)
     names = tuple(name.strip() for name in arms.split(",") if name.strip())

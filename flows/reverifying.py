@@ -158,9 +158,16 @@ def _reverify(
     write_rollouts(out / "rollouts.parquet", rescored.rollouts)
     write_profile(out / "profile.parquet", _profile_rows(candidates, planned, rescored.rollouts, threshold))
     result = Reverified(
-        folder.name, len(rollouts), rescored.graded, rescored.changed, _mean(rollouts), _mean(rescored.rollouts),
-        _mixed(candidates, rollouts, threshold), _mixed(candidates, rescored.rollouts, threshold), str(out),
-    )  # fmt: skip
+        folder.name,
+        rollouts=len(rollouts),
+        graded_again=rescored.graded,
+        rewards_changed=rescored.changed,
+        mean_reward_before=_mean(rollouts),
+        mean_reward_after=_mean(rescored.rollouts),
+        pivots_before=_mixed(candidates, rollouts, threshold),
+        pivots_after=_mixed(candidates, rescored.rollouts, threshold),
+        folder=str(out),
+    )
     write_json(out / "report.json", {**asdict(result), "grading": grading_id(after, places)})
     return result
 

@@ -105,9 +105,15 @@ def _work(session: Session, plan: Plan, pull: Pull, tracked: bool, finish: Finis
         return collect_provenance(session.root, session.config, session.run_id, session.snapshot)
 
     recording = Recording(
-        session.root, session.config, session.state.tracking_uri, session.run_id, f"{session.flow}-{session.run_id}",
-        provenance, session.snapshot.diff, enabled=tracked,
-    )  # fmt: skip
+        session.root,
+        config=session.config,
+        uri=session.state.tracking_uri,
+        run_id=session.run_id,
+        name=f"{session.flow}-{session.run_id}",
+        provenance=provenance,
+        diff=session.snapshot.diff,
+        enabled=tracked,
+    )
     try:
         try:
             outcomes = run_chain(session, recording, plan, pull)

@@ -87,7 +87,16 @@ def open_session(
         def session_in(root: Path) -> Session:
             place = _workplace(root, state, config, run_id)
             notice = quick.WARNING if request.quick else ""
-            return Session(flow, run_id, checkout, state, config, snapshot, place, notice)
+            return Session(
+                flow,
+                run_id,
+                checkout=checkout,
+                state=state,
+                config=config,
+                snapshot=snapshot,
+                place=place,
+                notice=notice,
+            )
 
         if not (private if private is not None else not request.is_plain):
             if write_graph(config, checkout / "graph.yaml"):

@@ -52,7 +52,13 @@ def run_stage_program(root: Path, name: str, key: str = "") -> None:
         launch(processes, "flows.cli", ["stage", name, "--key", key])
         return
     with _scratch(root, state, f"{name}@{key}" if key else name) as scratch:
-        programs[name](StageContext(config, root, scratch, state.store, state.models, main_checkout(root)), key, entry)
+        programs[name](
+            StageContext(
+                config, root, scratch=scratch, store=state.store, models=state.models, checkout=main_checkout(root)
+            ),
+            key,
+            entry,
+        )
 
 
 def _scratch(root: Path, state: State, name: str) -> AbstractContextManager[Path]:

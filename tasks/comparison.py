@@ -89,7 +89,9 @@ def _side(run: RunReports, arm: str, name: str) -> _Side:
     )
     parameters, named = _parameters(run, arm)
     cost = run.comparison.get("cost", {}).get(arm, {})
-    return _Side(name, arm, parameters, named, cells, cost, gather(evaluations).get(arm, {}))
+    return _Side(
+        name, arm, parameters=parameters, named=named, cells=cells, cost=cost, scores=gather(evaluations).get(arm, {})
+    )
 
 
 def _parameters(run: RunReports, arm: str) -> tuple[dict[str, str], frozenset[str]]:

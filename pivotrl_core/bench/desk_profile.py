@@ -150,9 +150,17 @@ class DeskProfile:
         plan = self.plan
         clocked = ClockedVerifier(self.verifier, self.clock, self.verifier.name, self.verifier.version)
         profiler = Profiler(
-            self._engine(), self.renderer, clocked, plan.sampling, plan.samples, 0, "bench", store, plan.block,
+            self._engine(),
+            self.renderer,
+            clocked,
+            sampling=plan.sampling,
+            samples=plan.samples,
+            seed=0,
+            policy_digest="bench",
+            store=store,
+            block_trajectories=plan.block,
             curtailment=Curtailment({repr(RULE): keeps(RULE)}, plan.samples) if plan.curtailed else None,
-        )  # fmt: skip
+        )
         groups, _ = profiler.profile(self.task, lambda _at, _of, _rollouts: None)
         rows = [self._row(*pair) for pair in zip(self.task, groups, strict=True)]
         write_profile(store / "profile.parquet", rows)

@@ -115,7 +115,15 @@ class OurIteration:
     def _pool(self, store: Path) -> list[Candidate]:
         plan = self.plan
         profiler = Profiler(
-            self.engine, self.renderer, AlternatingVerifier(), plan.sampling, plan.samples, 0, "bench", store, 12
+            self.engine,
+            self.renderer,
+            AlternatingVerifier(),
+            sampling=plan.sampling,
+            samples=plan.samples,
+            seed=0,
+            policy_digest="bench",
+            store=store,
+            block_trajectories=12,
         )
         found, _ = profiler.profile(self.task, lambda _at, _of, _rollouts: None)
         rows = [

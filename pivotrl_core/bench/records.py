@@ -124,7 +124,14 @@ def compare(
     wall_ratio = theirs.wall / ours.wall
     cpu_ratio = None if ours.cpu is None or theirs.cpu is None else theirs.cpu / ours.cpu
     told = Comparison(
-        bench, against, setting, cpu_ratio, wall_ratio, theirs.memory / max(1, ours.memory), ours=ours, theirs=theirs
+        bench,
+        against=against,
+        setting=setting,
+        cpu_ratio=cpu_ratio,
+        wall_ratio=wall_ratio,
+        memory_ratio=theirs.memory / max(1, ours.memory),
+        ours=ours,
+        theirs=theirs,
     )
     if limit is None:
         return told

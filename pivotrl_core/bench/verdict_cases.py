@@ -138,7 +138,7 @@ def _booking(number: int) -> Candidate:
 
 def _calling(tool: Tool, arguments: Mapping[str, Json], domain: str, number: int) -> Candidate:
     expert = Message(Role.ASSISTANT, tool_calls=(ToolCall(tool.name, json.dumps(arguments)),))
-    return Candidate(_USER, (tool,), expert, f"{domain}-{number}", 0, domain)
+    return Candidate(_USER, (tool,), expert, trajectory_id=f"{domain}-{number}", turn_index=0, domain=domain)
 
 
 COMMANDS = (
@@ -158,7 +158,9 @@ def _terminal_turns() -> Iterable[Candidate]:
             }  # fmt: skip
             row = {NEMO_ROW: {"metadata": {"harness": "terminus_2"}}}
             expert = Message(Role.ASSISTANT, json.dumps(answer))
-            yield Candidate(_USER, (), expert, f"terminal-{number}", 0, "terminal", metadata=row)
+            yield Candidate(
+                _USER, (), expert, trajectory_id=f"terminal-{number}", turn_index=0, domain="terminal", metadata=row
+            )
 
 
 _EDIT = Tool("str_replace_editor")

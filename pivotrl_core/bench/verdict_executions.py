@@ -52,7 +52,9 @@ def executions(scratch: Path) -> list[Execution]:
         (notes / name).write_text("".join(f"line {number % 7}, {name}\n" for number in range(200)))
     terminal = [_terminal_turn(number) for number in range(len(_COMMANDS))]
     expert = Message(Role.ASSISTANT, _LARGEST)
-    code = Candidate((), (), expert, "code", 0, "code", metadata={NEMO_ROW: {"tests": _TESTS}})
+    code = Candidate(
+        (), (), expert, trajectory_id="code", turn_index=0, domain="code", metadata={NEMO_ROW: {"tests": _TESTS}}
+    )
 
     def commands(turn: int) -> list[Case]:
         pairs = zip(terminal, _COMMANDS, strict=True)
@@ -77,4 +79,4 @@ def executions(scratch: Path) -> list[Execution]:
 def _terminal_turn(number: int) -> Candidate:
     row = {NEMO_ROW: {"metadata": {"harness": "bash"}, "workspace": "project"}}
     expert = Message(Role.ASSISTANT, _COMMANDS[number][0])
-    return Candidate((), (), expert, f"terminal-{number}", 0, "terminal", metadata=row)
+    return Candidate((), (), expert, trajectory_id=f"terminal-{number}", turn_index=0, domain="terminal", metadata=row)

@@ -64,7 +64,13 @@ class VLLMSampling:
         asked = completions.servers
         root = asked.endpoints[0].removesuffix("/v1")
         self.control = Servers(
-            [root], RetryPolicy(seconds=60.0, retries=0), 1, asked.key, "vLLM's key", asked.watch, local=True
+            [root],
+            retry_policy=RetryPolicy(seconds=60.0, retries=0),
+            connections=1,
+            key=asked.key,
+            key_name="vLLM's key",
+            watch=asked.watch,
+            local=True,
         )
         stack.callback(self.control.close)
         self.sampling = sampling

@@ -76,7 +76,15 @@ class Histories:
         pairs = [(line, step) for line, count in enumerate(counts) for step in range(count)]
         tensor = partial(torch.tensor, device=self.store.valid_RS.device)
         line_M, step_M = tensor(pairs).unbind(dim=1)
-        return PrefillStep(self.store, stem, tensor(rows), tensor(lengths), line_M, step_M, width)
+        return PrefillStep(
+            self.store,
+            stem=stem,
+            row_R=tensor(rows),
+            length_R=tensor(lengths),
+            line_M=line_M,
+            step_M=step_M,
+            width=width,
+        )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -154,9 +154,23 @@ def vllm_engine(
     with serve(serving, settings, python, placement.scratch / "vllm.log") as server:
         retry_policy = RetryPolicy(seconds=settings.request_seconds, retries=settings.retries)
         asked = Servers(
-            [server.endpoint], retry_policy, settings.concurrency, server.key, "vLLM's key", server.check, True
+            [server.endpoint],
+            retry_policy=retry_policy,
+            connections=settings.concurrency,
+            key=server.key,
+            key_name="vLLM's key",
+            watch=server.check,
+            local=True,
         )
-        control = Servers([server.root], retry_policy, 2, server.key, "vLLM's key", server.check, True)
+        control = Servers(
+            [server.root],
+            retry_policy=retry_policy,
+            connections=2,
+            key=server.key,
+            key_name="vLLM's key",
+            watch=server.check,
+            local=True,
+        )
         followed = None
         if weights is not None:
             followed = FollowedWeights(server, control, weights, folder)
@@ -165,11 +179,11 @@ def vllm_engine(
         engine = OpenAIEngine(
             # Another end of text than ours, which the model's folder may name, is a token like any other.
             Completions(asked, stop_id, {"ignore_eos": True}),
-            server.name,
-            _context_tokens(asked),
-            content_id([code_digest(*CODE), control.get("/version")["version"], serving.dtype, serving.gpu]),
-            settings.concurrency,
-            followed.bring_up_to_date if followed is not None else None,
+            model=server.name,
+            context_tokens=_context_tokens(asked),
+            version=content_id([code_digest(*CODE), control.get("/version")["version"], serving.dtype, serving.gpu]),
+            concurrency=settings.concurrency,
+            refresh=followed.bring_up_to_date if followed is not None else None,
         )
         try:
             yield engine

@@ -81,7 +81,9 @@ def standing(report: Mapping[str, Json], metric: str) -> Standing | None:
         if arm != leader and (row is None or row["low"] <= 0.0):
             level.append(arm)
     equal = len(set(known.values())) == 1
-    return Standing(metric, leader, known[leader], tuple(level), equal, one_run_each(report))
+    return Standing(
+        metric, leader, known[leader], level_with=tuple(level), all_equal=equal, one_run=one_run_each(report)
+    )
 
 
 def verdict(report: Mapping[str, Json]) -> list[str]:

@@ -137,7 +137,14 @@ def _reason_to_drop(candidate: Candidate, is_known: bool, exclude: Callable[[Can
 
 def _drop(candidate: Candidate, identity: str, reason: str) -> CandidateDrop:
     trajectory_id, turn_index = candidate.trajectory_id, candidate.turn_index
-    return CandidateDrop(identity, trajectory_id, turn_index, candidate.domain, candidate.split, str(reason))
+    return CandidateDrop(
+        identity,
+        trajectory_id=trajectory_id,
+        turn_index=turn_index,
+        domain=candidate.domain,
+        split=candidate.split,
+        reason=str(reason),
+    )
 
 
 def iterate_candidates(trajectory: Trajectory, split: Split) -> Iterator[Candidate]:

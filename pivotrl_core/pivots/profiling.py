@@ -264,7 +264,14 @@ class Profiler:
         actions = [self.renderer.parse(sample.ids, candidate.tools) for sample in samples]
         verdicts = verify_all(self.verifier, [(candidate, action) for action in actions])
         return [
-            Rollout(candidate.id, index, sample.ids, sum(sample.logprobs), str(sample.finish), verdict)
+            Rollout(
+                candidate.id,
+                sample=index,
+                ids=sample.ids,
+                logprob=sum(sample.logprobs),
+                finish=str(sample.finish),
+                verdict=verdict,
+            )
             for index, (sample, verdict) in enumerate(zip(samples, verdicts, strict=True), first)
         ]
 
@@ -293,11 +300,11 @@ def read_rollouts(path: Path) -> list[Rollout]:
     return [
         Rollout(
             str(row["candidate_id"]),
-            int(row["sample"]),
-            tuple(int(i) for i in row["ids"]),
-            float(row["logprob"]),
-            str(row["finish"]),
-            Verdict(float(row["reward"]), str(row["reason"]), json.loads(row["components"])),
+            sample=int(row["sample"]),
+            ids=tuple(int(i) for i in row["ids"]),
+            logprob=float(row["logprob"]),
+            finish=str(row["finish"]),
+            verdict=Verdict(float(row["reward"]), str(row["reason"]), json.loads(row["components"])),
         )
         for row in records(read_table(path, "rollouts"))
     ]

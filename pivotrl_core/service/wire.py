@@ -71,11 +71,11 @@ def _candidate(value: Mapping[str, Json]) -> Candidate:
         tuple(_message(message) for message in value["state"]),
         tools_from_json(value["tools"]),
         _message(value["expert"]),
-        value["trajectory_id"],
-        value["turn_index"],
-        value["domain"],
-        Split(value["split"]),
-        value["metadata"],
+        trajectory_id=value["trajectory_id"],
+        turn_index=value["turn_index"],
+        domain=value["domain"],
+        split=Split(value["split"]),
+        metadata=value["metadata"],
     )
 
 

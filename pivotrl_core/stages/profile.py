@@ -73,16 +73,16 @@ def make_profiler(
         engine,
         renderer,
         configured_verifier(config, context.places),
-        SamplingConfig(config.profile.temperature, config.profile.max_tokens),
-        config.profile.samples,
-        seed,
+        sampling=SamplingConfig(config.profile.temperature, config.profile.max_tokens),
+        samples=config.profile.samples,
+        seed=seed,
         # Another dtype or number of threads a lane may change a sample at a near-tie: its blocks are others.
-        content_id([digest, compute.device, compute_dtype(compute), compute.threads_per_lane]),
-        context.store / BLOCKS,
-        config.profile.block_trajectories,
-        config.profile.success_threshold,
-        curtailment(config.profile),
-        Grounds(context.places.workspaces),
+        policy_digest=content_id([digest, compute.device, compute_dtype(compute), compute.threads_per_lane]),
+        store=context.store / BLOCKS,
+        block_trajectories=config.profile.block_trajectories,
+        success_threshold=config.profile.success_threshold,
+        curtailment=curtailment(config.profile),
+        grounds=Grounds(context.places.workspaces),
     )
 
 

@@ -45,7 +45,15 @@ def configured_rounds(
 
     period = max(1, len(settings.temperatures))
     folder = context.scratch / "rounds"
-    return Rounds(policy, source, _rule(settings.reprofile), settings.steps, folder, profile_again, period)
+    return Rounds(
+        policy,
+        source,
+        _rule(settings.reprofile),
+        steps=settings.steps,
+        folder=folder,
+        profile_again=profile_again,
+        period=period,
+    )
 
 
 def _rule(settings: Reprofile) -> SaturationRule:

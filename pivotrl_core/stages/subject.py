@@ -84,7 +84,18 @@ def load_subject(context: StageContext, arm: str, seed: int, folder: Path) -> Su
     renderer = configured_renderer(policy.tokenizer, config.data)
     engine = embedded_engine(policy.model, [renderer.eos_id], lanes=config.compute.lane_plan)
     portions = Portions(context.scratch / "portions", engine)
-    return Subject(config, arm, seed, policy, base, engine, engine, renderer, portions, context.places)
+    return Subject(
+        config,
+        arm,
+        seed=seed,
+        policy=policy,
+        base=base,
+        embedded=engine,
+        engine=engine,
+        renderer=renderer,
+        portions=portions,
+        places=context.places,
+    )
 
 
 @contextmanager

@@ -63,10 +63,14 @@ def _train(
     with timed(context, f"train-{key}") if ranks.writes else nullcontext():
         pivots = read_pool(context.path(f"{POOLS}/{pool}/pool.parquet"))
         policy = policy_on(
-            ranks, policy_path(context, start), policy_path(context, BASE_POLICY), settings.parameters,
-            context.config.compute, derive_seed(seed, "lora", arm) % 2**31,
-            policy_path(context, policy_folder(settings.start, seed)),
-        )  # fmt: skip
+            ranks,
+            policy_path(context, start),
+            policy_path(context, BASE_POLICY),
+            parameters=settings.parameters,
+            compute=context.config.compute,
+            seed=derive_seed(seed, "lora", arm) % 2**31,
+            reference=policy_path(context, policy_folder(settings.start, seed)),
+        )
         on_step = _recorder(reports, key) if ranks.writes else _keep_line
         checkpoints = Checkpoints(context.scratch / "checkpoints", ranks)
         if isinstance(settings, SFTTrain):
@@ -169,8 +173,20 @@ def _groups(
         found = {pivot.candidate.id: pivot.found for pivot in pivots}
         sampler = engine if policy.ranks.count == 1 else DividedEngine(engine, policy)
         rule = reward_rule(context.config.verifier)
-        return PivotGroups(sampler, renderer, verifier, candidates, settings, seed, found, rule, policy.ranks)
-    return EpisodeGroups(policy, engine, renderer, context.config.source, candidates, settings, seed)
+        return PivotGroups(
+            sampler,
+            renderer,
+            verifier,
+            candidates,
+            config=settings,
+            seed=seed,
+            found=found,
+            rule=rule,
+            ranks=policy.ranks,
+        )
+    return EpisodeGroups(
+        policy, engine, renderer, source=context.config.source, pool=candidates, config=settings, seed=seed
+    )
 
 
 def _policy_gradient(
@@ -184,7 +200,14 @@ def _policy_gradient(
 ) -> Progress:
     optimiser = Optimiser(policy, settings.optimiser, settings.steps * settings.updates_per_step)
     return train_policy_gradient(
-        policy, optimiser, source, settings, context.config.compute.row_tokens, checkpoints, on_step, rounds
+        policy,
+        optimiser,
+        source,
+        settings,
+        row_tokens=context.config.compute.row_tokens,
+        checkpoints=checkpoints,
+        on_step=on_step,
+        rounds=rounds,
     )
 
 

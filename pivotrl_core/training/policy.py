@@ -256,7 +256,9 @@ def policy_on(
 ) -> TrainablePolicy:  # fmt: skip
     """The policy of a training on these ranks: divided over them where there are several."""
     if ranks.count == 1:
-        return TrainablePolicy(start, base, parameters, compute, seed, reference)
+        return TrainablePolicy(start, base, parameters=parameters, compute=compute, seed=seed, reference=reference)
     from pivotrl_core.training.sharded import ShardedPolicy
 
-    return ShardedPolicy(ranks, start, base, parameters, compute, seed, reference)
+    return ShardedPolicy(
+        ranks, start, base=base, parameters=parameters, compute=compute, seed=seed, reference=reference
+    )

@@ -88,7 +88,7 @@ class AtifReader:
         domain = extra["domain"] if extra.get("domain") in DOMAINS else "terminal" if run.terminus else "software"
         tools = read_tools(agent.get("tool_definitions"), "agent.tool_definitions")
         group = first_name(extra, ("task_id", "task_name"))
-        return Trajectory(tuple(run.messages), tools, domain, source, group, metadata)
+        return Trajectory(tuple(run.messages), tools, domain=domain, source=source, group=group, metadata=metadata)
 
 
 def _read_step(step: Mapping[str, Json], where: str, run: _Run) -> None:

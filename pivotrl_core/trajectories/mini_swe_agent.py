@@ -54,7 +54,7 @@ class MiniSweAgentReader:
         if exits:
             metadata[LEFT_OUT] = {"exit_notes": exits}
         group = first_name(row, ("instance_id",))
-        return Trajectory(tuple(messages), (), "software", source, group, metadata)
+        return Trajectory(tuple(messages), (), domain="software", source=source, group=group, metadata=metadata)
 
 
 def _is_marked(messages: list[Json]) -> bool:

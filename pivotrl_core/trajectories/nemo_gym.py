@@ -53,7 +53,9 @@ class NemoGymReader:
         if isinstance(row.get("pivot_agent_turn_index"), int):
             metadata["turn_index"] = row["pivot_agent_turn_index"]
         tools = read_tools(params.get("tools"), f"{PARAMS}.tools")
-        return Trajectory((*state, expert), tools, row_domain(row), source, _group(row, state), metadata)
+        return Trajectory(
+            (*state, expert), tools, domain=row_domain(row), source=source, group=_group(row, state), metadata=metadata
+        )
 
 
 def _own_thinking(state: tuple[Message, ...], expert: Message) -> tuple[tuple[Message, ...], Message]:

@@ -59,7 +59,12 @@ class OpenHandsSdkReader:
         if run.left_out:
             metadata[LEFT_OUT] = dict(sorted(run.left_out.items()))
         return Trajectory(
-            tuple(run.messages), run.tools, "software", source, first_name(row, ("instance_id",)), metadata
+            tuple(run.messages),
+            run.tools,
+            domain="software",
+            source=source,
+            group=first_name(row, ("instance_id",)),
+            metadata=metadata,
         )
 
 

@@ -62,7 +62,9 @@ class ShareGPTReader:
         if state_only:
             metadata[STATE_ONLY] = state_only
         group = first_name(row, ("group", "task_id"))
-        return Trajectory(tuple(messages), tools, named_domain(row), source, group, metadata)
+        return Trajectory(
+            tuple(messages), tools, domain=named_domain(row), source=source, group=group, metadata=metadata
+        )
 
 
 def _read_turn(turn: Mapping[str, Json], field: str) -> list[Message]:

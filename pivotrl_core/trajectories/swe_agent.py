@@ -48,7 +48,12 @@ class SweAgentReader:
         if others:
             metadata[LEFT_OUT] = {"entries_of_other_agents": others}
         return Trajectory(
-            tuple(messages), (), "software", source, first_name(row, ("instance_id", "problem_id")), metadata
+            tuple(messages),
+            (),
+            domain="software",
+            source=source,
+            group=first_name(row, ("instance_id", "problem_id")),
+            metadata=metadata,
         )
 
 

@@ -60,7 +60,9 @@ class Tau2BenchReader:
         if +left_out:
             metadata[LEFT_OUT] = dict(sorted((+left_out).items()))
         group = f"{environment.get('domain_name', '')}/{task}" if task else ""
-        return Trajectory(tuple(messages), _tools(environment), "tool", source, group, metadata)
+        return Trajectory(
+            tuple(messages), _tools(environment), domain="tool", source=source, group=group, metadata=metadata
+        )
 
 
 def _policy(row: Mapping[str, Json], environment: Mapping[str, Json]) -> Iterator[Message]:

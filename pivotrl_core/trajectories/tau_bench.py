@@ -35,4 +35,11 @@ class TauBenchReader:
         raw = read_list(row.get("traj"), "traj")
         messages = tuple(read_chat_message(value, f"traj[{index}]") for index, value in enumerate(raw))
         tools = read_tools(row.get("tools"), "tools")
-        return Trajectory(messages, tools, "tool", source, first_name(row, ("task_id",)), short_values(row))
+        return Trajectory(
+            messages,
+            tools,
+            domain="tool",
+            source=source,
+            group=first_name(row, ("task_id",)),
+            metadata=short_values(row),
+        )

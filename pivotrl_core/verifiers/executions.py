@@ -121,7 +121,9 @@ class Scripts:
             return replace(first, unordered=True)
         if not difference(first, run_script(script, workspace, self.limits)):
             return first
-        return Effect("", "", "", -1, "", {}, {}, "not repeatable", telling=False)
+        return Effect(
+            "", output="", lines="", status=-1, shell="", variables={}, outside={}, cut="not repeatable", telling=False
+        )
 
 
 def _shown(candidate: Candidate) -> str:

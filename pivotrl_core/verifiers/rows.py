@@ -141,7 +141,15 @@ def _candidate(row: Mapping[str, Json], domain: str) -> Candidate:
     params = row.get(PARAMS)
     params = params if isinstance(params, Mapping) else {}
     tools = read_tools(params.get("tools"), f"{PARAMS}.tools")
-    return Candidate(_state(params), tools, read_expert(row), "", 0, domain, metadata={NEMO_ROW: dict(row)})
+    return Candidate(
+        _state(params),
+        tools,
+        read_expert(row),
+        trajectory_id="",
+        turn_index=0,
+        domain=domain,
+        metadata={NEMO_ROW: dict(row)},
+    )
 
 
 def _state(params: Mapping[str, Json]) -> tuple[Message, ...]:

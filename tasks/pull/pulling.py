@@ -152,7 +152,14 @@ def _fetch(origin: Origin, item: SourceObject, staging: Path) -> _Staged:
         place.unlink()
         raise DataError(f"{item.key}: {size} bytes arrived where the source announced {item.bytes}; pull again")
     version = "" if item.version.startswith("sha256:") else item.version
-    file = PulledFile(landing_path(item.key, sha256), size, sha256, item.key, version, split_of(item.key))
+    file = PulledFile(
+        landing_path(item.key, sha256),
+        bytes=size,
+        sha256=sha256,
+        origin_key=item.key,
+        origin_version=version,
+        split=split_of(item.key),
+    )
     return _Staged(file, place)
 
 

@@ -98,7 +98,7 @@ def test_a_stage_by_hand_names_what_is_missing(pipeline: Path) -> None:
 
 
 def test_a_worktree_gets_the_defaults_of_what_stages_depend_on(pipeline: Path) -> None:
-    request = make_request(None, "", "", ["data.max_drop_share=0.5", "seeds=[0, 1]"], quick=True)
+    request = make_request(settings=["data.max_drop_share=0.5", "seeds=[0, 1]"], quick=True)
     with open_session("run", pipeline, request, "run-1") as session:
         values = read_values(session.root / "params.yaml")
         assert missing_parameters(session.root) == {}

@@ -110,22 +110,22 @@ def _folder(root: Path, *files: str) -> Path:
 def test_there_is_no_warm_up_without_trajectories_for_it(tmp_path: Path) -> None:
     alone, both = _folder(tmp_path / "a", "x.jsonl"), _folder(tmp_path / "b", "x.jsonl", "warmup/y.jsonl")
     values = read_values(PARAMS)
-    out, lines = make_request(alone, "", "", [], quick=False).fit(values)
+    out, lines = make_request(trajectories=alone).fit(values)
     assert out["source"] == {"kind": "folder", "path": str(alone)}
     assert out["warmup"]["epochs"] == 0
     assert len(lines) == 1
     assert lines[0].startswith("warmup.epochs: 0")
     for request in (
-        make_request(both, "", "", [], quick=False),
-        make_request(alone, "", "", ["warmup.epochs=1"], quick=False),
-        make_request(alone, "", "", [f"source.warmup_path={both / 'warmup'}"], quick=False),
+        make_request(trajectories=both),
+        make_request(trajectories=alone, settings=["warmup.epochs=1"]),
+        make_request(trajectories=alone, settings=[f"source.warmup_path={both / 'warmup'}"]),
     ):
         out, lines = request.fit(values)
         assert (out["warmup"]["epochs"], lines) == (1, [])
 
 
 def test_arms_that_play_episodes_are_left_out_where_there_is_no_environment(tmp_path: Path) -> None:
-    base = make_request(_folder(tmp_path, "x.jsonl"), "", "", ["warmup.epochs=1"], quick=False)
+    base = make_request(trajectories=_folder(tmp_path, "x.jsonl"), settings=["warmup.epochs=1"])
     request = sweep_request(base)
     config, lines = request.fit(read_values(PARAMS))
     arms = parse_config(config).arms
@@ -152,7 +152,7 @@ def test_a_sweep_compares_its_arms_at_the_settings_that_were_asked_for() -> None
     settings = ["arms.pivotrl.train.steps=5", "arms.sft.train.epochs=7", "arms.lambda-08.train.steps=9"]
     own = read_values(PARAMS)["arms"]["pivotrl"]["train"]["group_size"]
     for quick, group in ((False, own), (True, 4)):
-        base = make_request(None, "", "", settings, quick=quick)
+        base = make_request(settings=settings, quick=quick)
         arms = parse_config(sweep_request(base, seeds=[0, 1]).apply(read_values(PARAMS))).arms
         trains = {name: arm.train.model_dump() for name, arm in arms.items() if arm.train is not None}
         assert trains.pop("sft")["epochs"] == 7
@@ -165,7 +165,7 @@ def test_a_sweep_compares_its_arms_at_the_settings_that_were_asked_for() -> None
 
 def test_a_sweep_starts_from_the_arms_and_seeds_that_were_asked_for() -> None:
     own = "arms={base: {}, pivotrl: {select: {rule: pivots}, train: {method: grpo, steps: 2}}}"
-    request = sweep_request(make_request(None, "", "", [own], quick=False), [0.4], [3, 4], controls=False)
+    request = sweep_request(make_request(settings=[own]), [0.4], [3, 4], controls=False)
     config = parse_config(request.apply(read_values(PARAMS)))
     assert (list(config.arms), config.seeds) == (["base", "pivotrl", "lambda-04"], (3, 4))
     assert Request.from_json(request.to_json()) == request
@@ -185,7 +185,7 @@ def test_a_deployed_sweep_without_a_request_has_the_arms_of_the_command() -> Non
 
 
 def test_a_setting_of_an_arm_that_is_left_out_or_misspelt_is_refused() -> None:
-    request = make_request(None, "", "sft", ["arms.pivotlr.train.steps=5"], quick=False)
+    request = make_request(arms="sft", settings=["arms.pivotlr.train.steps=5"])
     with pytest.raises(ConfigError, match=r"arms\.pivotlr\.train\.steps: --arms leaves this arm out"):
         request.apply(read_values(PARAMS))
 
@@ -194,7 +194,7 @@ def test_another_parameter_file_is_taken_in_a_worktree_of_its_own(tmp_path: Path
     file = tmp_path / "other.yaml"
     text = "arms: {base: {}, pivotrl: {select: {rule: pivots}, train: {method: grpo}}}\nprofile: {samples: 5}\n"
     file.write_text(text)
-    request = make_request(None, "", "", ["profile.max_tokens=9"], quick=False, params=file)
+    request = make_request(settings=["profile.max_tokens=9"], params=file)
     assert not request.is_plain
     assert Request.from_json(request.to_json()) == request
     _, config = load_request(PARAMS.parent, request)

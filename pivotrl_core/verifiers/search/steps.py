@@ -103,7 +103,7 @@ def read_step(call: ToolCall, schema: Schema) -> Step:
     if operation is Operation.ANSWER:
         rest = {}
     missing = names[operation][0] if not texts else next(iter(absent_names(schema, arguments)), "")
-    return Step(operation, arguments, "", texts, page, rest, missing)
+    return Step(operation, arguments=arguments, error="", texts=texts, page=page, rest=rest, missing=missing)
 
 
 def _texts(arguments: Mapping[str, Json], names: Sequence[str]) -> tuple[str, tuple[str, ...]]:

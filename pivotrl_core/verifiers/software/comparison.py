@@ -97,7 +97,14 @@ def compare(expected: Expected, name: str, actual: Step) -> Compared:
     lines = overlap(first.lines, actual.lines) if first.lines and actual.lines else 1.0
     difference = _content_difference(expected, actual)
     similarity = 1.0 if not difference and lines == 1.0 else _similarity(first, actual)
-    return Compared(True, True, not difference, lines, similarity, difference or ("" if lines == 1.0 else "lines"))
+    return Compared(
+        True,
+        target=True,
+        arguments=not difference,
+        lines=lines,
+        similarity=similarity,
+        difference=difference or ("" if lines == 1.0 else "lines"),
+    )
 
 
 def _same_name(expected: Expected, name: str, actual: Step) -> bool:

@@ -153,7 +153,17 @@ def _read(operation: Operation, reading: _Reading) -> Step:
     if CATEGORY_OF[operation] is Category.SEARCH:
         path = path or "."
     return Step(
-        operation, reading.arguments, "", path, lines, line, pairs, pattern, command, rest, tuple(reading.missing)
+        operation,
+        arguments=reading.arguments,
+        error="",
+        path=path,
+        lines=lines,
+        line=line,
+        pairs=pairs,
+        pattern=pattern,
+        command=command,
+        rest=rest,
+        missing=tuple(reading.missing),
     )
 
 
