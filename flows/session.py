@@ -85,18 +85,10 @@ def open_session(
             say(f"not in the run's record: {', '.join(snapshot.left_out)}")
 
         def session_in(root: Path) -> Session:
-            place = _workplace(root, state, config, run_id)
-            notice = quick.WARNING if request.quick else ""
             return Session(
-                flow,
-                run_id,
-                checkout=checkout,
-                state=state,
-                config=config,
-                snapshot=snapshot,
-                place=place,
-                notice=notice,
-            )
+                flow, run_id, checkout=checkout, state=state, config=config, snapshot=snapshot,
+                place=_workplace(root, state, config, run_id), notice=quick.WARNING if request.quick else "",
+            )  # fmt: skip
 
         if not (private if private is not None else not request.is_plain):
             if write_graph(config, checkout / "graph.yaml"):

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -153,24 +154,11 @@ def vllm_engine(
         serving = replace(serving, model=write_version(weights, folder))
     with serve(serving, settings, python, placement.scratch / "vllm.log") as server:
         retry_policy = RetryPolicy(seconds=settings.request_seconds, retries=settings.retries)
-        asked = Servers(
-            [server.endpoint],
-            retry_policy=retry_policy,
-            connections=settings.concurrency,
-            key=server.key,
-            key_name="vLLM's key",
-            watch=server.check,
-            local=True,
+        servers = partial(
+            Servers, retry_policy=retry_policy, key=server.key, key_name="vLLM's key", watch=server.check, local=True
         )
-        control = Servers(
-            [server.root],
-            retry_policy=retry_policy,
-            connections=2,
-            key=server.key,
-            key_name="vLLM's key",
-            watch=server.check,
-            local=True,
-        )
+        asked = servers([server.endpoint], connections=settings.concurrency)
+        control = servers([server.root], connections=2)
         followed = None
         if weights is not None:
             followed = FollowedWeights(server, control, weights, folder)
