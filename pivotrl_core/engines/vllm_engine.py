@@ -128,11 +128,7 @@ class Placement:
 
 @contextmanager
 def vllm_engine(
-    settings: VLLMEngineConfig,
-    serving: Serving,
-    placement: Placement,
-    stop_id: int,
-    weights: Weights | None = None,
+    settings: VLLMEngineConfig, serving: Serving, placement: Placement, stop_id: int, weights: Weights | None = None
 ) -> Iterator[OpenAIEngine]:
     """An engine on a server that is started for the time of the block.
 
