@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pivotrl_core.config.folders import PROFILES
+
 if TYPE_CHECKING:
     from pivotrl_core.bench.pairs import AcceptRates
     from pivotrl_core.bench.records import Comparison
@@ -95,7 +97,6 @@ def curtail(
 
     given = _given(model, shape, device, dtype, threads)
     from pivotrl_core.bench.curtailing import CurtailBench
-    from pivotrl_core.config.folders import PROFILES
 
     checkout = find_checkout()
     plan = CurtailBench(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pivotrl_core.config import load_config
 from pivotrl_core.config.arms import FullParameters, GRPOTrain
 from pivotrl_core.config.inputs import HubModel
+from pivotrl_core.config.loading import load_config
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("infra/*.md")])
