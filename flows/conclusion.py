@@ -176,4 +176,5 @@ def _push(session: Session) -> None:
     try:
         push(session.place, ["pull", *starts_in(session.root)] if own else [])
     except PivotRLError as error:
-        say(f"the results did not reach the remote: {error}")
+        record = f"{RUN_REFS}{session.run_id}"
+        say(f"the results did not reach the remote: {error}; later, `dvc push` in a worktree of {record} brings them")

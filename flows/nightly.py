@@ -17,7 +17,7 @@ from prefect import flow
 from flows.chain import Plan, Pull, pull_from_source
 from flows.conclusion import Summary
 from flows.request import Request
-from flows.run import carry_out, name_flow_run
+from flows.run import carry_out, name_flow_run, read_request
 from flows.session import Session
 from flows.terminal import say
 from tasks.graph import add, is_changed
@@ -50,7 +50,7 @@ def nightly(request: Mapping[str, Any] | None = None, run_id: str = "", checkout
         checkout: Folder of the checkout (default: the one around the working folder).
     """
     root = Path(checkout) if checkout else find_checkout()
-    return carry_out_nightly(root, Request.from_json(request or {}), run_id).to_json()
+    return carry_out_nightly(root, read_request("nightly", request, run_id, checkout), run_id).to_json()
 
 
 def carry_out_nightly(

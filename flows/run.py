@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,13 @@ from flows.partial import without_failed
 from flows.request import Request
 from flows.session import Session, open_session
 from flows.terminal import say
-from pivotrl_core.errors import PivotRLError
+from pivotrl_core.errors import ConfigError, PivotRLError
 from tasks.graph import Outcome, query_graph
 from tasks.leftovers import remove_outputs
 from tasks.notify import tell_failure
 from tasks.provenance import collect_provenance
-from tasks.run_ids import check_run_id, made_run_id, new_run_id
+from tasks.repository import RUN_REFS, Repository
+from tasks.run_ids import check_run_id, is_run_id, made_run_id, new_run_id
 from tasks.settings import apply_environment, find_checkout, find_state
 from tasks.sweepers import mark_flow_run
 from tasks.tracking.flow_run import Recording
@@ -48,7 +50,13 @@ def run(request: Mapping[str, Any] | None = None, run_id: str = "", checkout: st
         run_id: Made from the time where empty.
         checkout: Folder of the checkout (default: the one around the working folder).
     """
-    return carry_out("run", Request.from_json(request or {}), run_id, checkout).to_json()
+    return carry_out("run", read_request("run", request, run_id, checkout), run_id, checkout).to_json()
+
+
+def read_request(flow: str, request: Mapping[str, Any] | None, run_id: str, checkout: str) -> Request:
+    """The request of a flow run, which a deployment may have wrong every night: so that is told, too."""
+    with failure_told(flow, Path(checkout) if checkout else find_checkout(), run_id or _own_run_id()):
+        return Request.from_json(request or {})
 
 
 def carry_out(
@@ -80,20 +88,35 @@ def carry_out(
     Raises:
         ConfigError: The run id or the request is wrong; nothing has been started.
     """
-    run_id = check_run_id(run_id or _own_run_id())
     root = Path(checkout) if checkout else find_checkout()
-    apply_environment(find_state(root))  # a worker starts flows without our command line
-    if runtime.flow_run.id:
-        mark_flow_run(runtime.flow_run.id)
-    try:
+    run_id = run_id or _own_run_id()
+    with failure_told(name, root, run_id):
+        refuse_known(root, check_run_id(run_id))
+        apply_environment(find_state(root))  # a worker starts flows without our command line
+        if runtime.flow_run.id:
+            mark_flow_run(runtime.flow_run.id)
         with open_session(name, root, request, run_id, seed, private) as session:
             summary = _work(session, plan, pull, tracked, finish or _nothing)
-    except Exception as error:
-        tell_failure(run_id, name, str(error), find_state(root).runs / run_id)
-        raise
     if request.quick:
         say(quick.WARNING)
     return summary
+
+
+@contextmanager
+def failure_told(flow: str, root: Path, run_id: str) -> Iterator[None]:
+    """Tell of what fails inside, once: where it is told further in, the id's mark is there."""
+    try:
+        yield
+    except Exception as error:
+        told_as = run_id if is_run_id(run_id) else _own_run_id()
+        tell_failure(told_as, flow, str(error), find_state(root).runs / told_as)
+        raise
+
+
+def refuse_known(root: Path, run_id: str) -> None:
+    """Raise ConfigError for the id of a recorded run: its record would be lost, and MLflow would mix the two."""
+    if Repository(root).resolve(RUN_REFS + run_id) is not None:
+        raise ConfigError(f"run_id {run_id}: a recorded run has it; give another one, or none")
 
 
 def _nothing(_session: Session) -> None:

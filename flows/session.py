@@ -16,11 +16,13 @@ from pivotrl_core.config.graph import check_served, derive_graph, graph_text, wr
 from pivotrl_core.config.inputs import HubModel
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
+from pivotrl_core.errors import ConfigError
+from tasks.confidential import holds_key
 from tasks.graph import Workplace, restore
 from tasks.leftovers import remove_leftovers
 from tasks.project_lock import hold_lock
 from tasks.provenance import Snapshot, take_snapshot
-from tasks.settings import State, child_environment, find_state
+from tasks.settings import State, child_environment, dvc_cache, find_state
 from tasks.sweepers import sweep_dead
 from tasks.worktree import private_worktree, seed_from
 
@@ -58,6 +60,17 @@ def load_request(checkout: Path, request: Request) -> tuple[Mapping[str, object]
     return values, config
 
 
+def _refuse_keys(snapshot: Snapshot, values: Mapping[str, object]) -> None:
+    """Raise ConfigError where parameters hold a key: they are recorded and shown, whatever else is left out."""
+    if any(name.startswith("params.yaml (") for name in snapshot.left_out) or holds_key(
+        "params.yaml", values_text(values).encode()
+    ):
+        raise ConfigError(
+            "params.yaml: a key or a password stands in it, and every run's record has its parameters; take it out, "
+            "comments too, and set the variable of the environment that is read for it"
+        )
+
+
 @contextmanager
 def open_session(
     flow: str, checkout: Path, request: Request, run_id: str, seed: Path | None = None, private: bool | None = None
@@ -81,6 +94,7 @@ def open_session(
         for line in sweep_dead(checkout, state):
             say(f"left by a dead run: {line}")
         snapshot = take_snapshot(checkout)
+        _refuse_keys(snapshot, values)
         if snapshot.left_out:
             say(f"not in the run's record: {', '.join(snapshot.left_out)}")
 
@@ -94,7 +108,7 @@ def open_session(
             if write_graph(config, checkout / "graph.yaml"):
                 say("graph.yaml: written anew from params.yaml")
             require_parameters(checkout, config)
-            for path in remove_leftovers(checkout, derive_graph(config)):
+            for path in remove_leftovers(checkout, derive_graph(config), dvc_cache(checkout)):
                 say(f"{path}: left the graph, removed here (DVC's cache has it)")
             yield session_in(checkout)
             return

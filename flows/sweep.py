@@ -11,7 +11,7 @@ from prefect import flow
 from flows.ablation import LAMBDAS, Sweep
 from flows.chain import Plan
 from flows.request import Request
-from flows.run import carry_out, name_flow_run
+from flows.run import carry_out, name_flow_run, read_request
 
 
 @flow(name="sweep", flow_run_name=name_flow_run, persist_result=False, validate_parameters=False)
@@ -23,7 +23,7 @@ def sweep(request: Mapping[str, Any] | None = None, run_id: str = "", checkout: 
         run_id: Made from the time where empty.
         checkout: Folder of the checkout (default: the one around the working folder).
     """
-    asked = with_arms(Request.from_json(request or {}))
+    asked = with_arms(read_request("sweep", request, run_id, checkout))
     return carry_out("sweep", asked, run_id, checkout, Plan(keep_going=True), private=True).to_json()
 
 

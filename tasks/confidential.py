@@ -51,6 +51,7 @@ _SETTING_TEXT = re.compile(f"(?P<name>{_NAMED.decode()})(?P<value>[^\\s]{{8,}})"
 _SECRET_VARIABLE = re.compile(
     r"secret|token(?!iz)|passw(or)?d|credential|private_?key|(api|access|account|auth)_?key|sas", re.IGNORECASE
 )
+_PLACES = ("_FILE", "_PATH", "_DIR", "_FOLDER", "_HOME")  # ends of names of variables that name a place
 _SHORTEST = 8  # characters of a secret; a shorter value stands in many a text by chance
 HIDDEN = "[hidden]"
 
@@ -95,7 +96,7 @@ def without_keys(text: str, environment: Mapping[str, str] = os.environ) -> str:
     secrets = {
         value
         for name, value in environment.items()
-        if _SECRET_VARIABLE.search(name) and len(value) >= _SHORTEST and not _is_plain(value)
+        if _SECRET_VARIABLE.search(name) and len(value) >= _SHORTEST and not _is_plain(name, value)
     }
     for value in sorted(secrets, key=len, reverse=True):  # one may be the beginning of another
         text = text.replace(value, HIDDEN)
@@ -103,6 +104,11 @@ def without_keys(text: str, environment: Mapping[str, str] = os.environ) -> str:
     return _SETTING_TEXT.sub(rf"\g<name>{HIDDEN}", _KEY_TEXT.sub(HIDDEN, text))
 
 
-def _is_plain(value: str) -> bool:
-    """Whether a value is a path or a number: `..._TOKEN_FILE` and `..._TOKENS` are no secrets."""
-    return value.startswith(("/", "~", ".")) or value.isdecimal()
+def _is_plain(name: str, value: str) -> bool:
+    """Whether a variable is the place of a secret (`..._TOKEN_FILE`) or a number of tokens, by its name and value.
+
+    A password may be a number, and one AWS key in 64 begins as a path does.
+    """
+    if value.startswith(("/", "~", ".")):
+        return name.upper().endswith(_PLACES)
+    return value.isdecimal() and name.upper().endswith("TOKENS")

@@ -24,9 +24,13 @@ class ProcessIdentity:
     started: float
     boot: str = ""
 
+    def is_here(self) -> bool:
+        """Whether it is one of this host."""
+        return self.host == socket.gethostname()
+
     def is_dead(self) -> bool:
         """Whether it has certainly ended. A process of another host cannot be asked and counts as alive."""
-        if self.host != socket.gethostname():
+        if not self.is_here():
             return False
         return self.boot != boot_id() or start_time(self.pid) != self.started
 

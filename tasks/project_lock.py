@@ -13,13 +13,13 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pivotrl_core.errors import TemporaryError
 from pivotrl_core.files import write_json
-from tasks.processes import ProcessIdentity, this_process
+from tasks.processes import ProcessIdentity, boot_id, this_process
 
 _POLL_SECONDS = 0.2
 _SAY_EVERY_SECONDS = 30.0
@@ -65,34 +65,63 @@ def hold_lock(
         LockedError: Somebody else still has it after `wait` seconds.
     """
     mine = Holder(this_process(), run_id)
-    _acquire(path, mine, wait, say or (lambda line: print(line, file=sys.stderr, flush=True)))
-    try:
-        yield mine
-    finally:
-        release(path, mine)
+    with ExitStack() as life:
+        _acquire(path, mine, life, wait, say or (lambda line: print(line, file=sys.stderr, flush=True)))
+        try:
+            yield mine
+        finally:
+            release(path, mine)
 
 
-def _acquire(path: Path, mine: Holder, wait: float, say: Callable[[str], None]) -> None:
+def _acquire(path: Path, mine: Holder, life: ExitStack, wait: float, say: Callable[[str], None]) -> None:
     end = time.monotonic() + wait
     next_word = time.monotonic()
-    while (other := _try_once(path, mine)) is not None:
+    while (other := _try_once(path, mine, life)) is not None:
         now = time.monotonic()
         if now >= end:
-            raise LockedError(f"{other} holds {path}; wait for it, or end it (a lock of a dead process frees itself)")
+            raise LockedError(f"{other} holds {path}; wait for it, or end it ({_when_dead(other, path)})")
         if now >= next_word:
             say(f"waiting for {other}, which holds {path}")
             next_word = now + _SAY_EVERY_SECONDS
         time.sleep(_POLL_SECONDS)
 
 
-def _try_once(path: Path, mine: Holder) -> Holder | None:
-    """Take the lock if it is free or its holder is dead; otherwise say who has it."""
+def _when_dead(other: Holder, path: Path) -> str:
+    if other.process.is_here():
+        return "a lock of a dead process frees itself"
+    return f"it is not known here whether it lives: where {other.process.host} is gone for good, remove {path}"
+
+
+def _try_once(path: Path, mine: Holder, life: ExitStack) -> Holder | None:
+    """Take the lock if it is free or its holder is dead, until `life` is closed; otherwise say who has it."""
     with _guard(path):
         other = read_holder(path)
-        if other is not None and not other.process.is_dead():
+        if other is not None and not other.process.is_dead() and not _left_behind(other, path):
             return other
+        _life_file(path).unlink(missing_ok=True)  # what a dead holder started may still have it open
+        fcntl.flock(life.enter_context(_life_file(path).open("w")), fcntl.LOCK_EX | fcntl.LOCK_NB)
         write_json(path, {**mine.process.to_json(), "run_id": mine.run_id})
         return None
+
+
+def _left_behind(other: Holder, path: Path) -> bool:
+    """Whether a holder under another host name on this very machine (a container beside us, or its host) has ended.
+
+    Its process has another number there, but both have one kernel, which gives up what a dead process locked.
+    """
+    if other.process.is_here() or other.process.boot != boot_id():
+        return False
+    with _life_file(path).open("a") as life:
+        try:
+            fcntl.flock(life, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def _life_file(path: Path) -> Path:
+    """What a holder keeps locked as long as it lives."""
+    return path.with_name(f"{path.name}.life")
 
 
 def release(path: Path, mine: Holder) -> None:

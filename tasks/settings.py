@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -159,11 +160,18 @@ def default_environment(state: State) -> dict[str, str]:
 
 
 def apply_environment(state: State) -> None:
-    """Set our defaults in this process. To be called before Prefect, MLflow or DVC is imported, or a folder entered."""
+    """Set our defaults in this process, and keep git from the state.
+
+    To be called before Prefect, MLflow or DVC is imported, or a folder entered.
+    """
     if named := os.environ.get(STATE_VARIABLE):
         os.environ[STATE_VARIABLE] = str(Path(named).resolve())
     for name, value in default_environment(state).items():
         os.environ.setdefault(name, value)
+    ignored = state.root / ".gitignore"
+    if state.root.is_dir() and not ignored.exists():  # a state folder of another name inside the checkout is no code
+        with suppress(OSError):
+            ignored.write_text("*\n", encoding="utf-8")
 
 
 def child_environment(root: Path, state: State, *, offline: bool) -> dict[str, str]:

@@ -17,6 +17,15 @@ def place_in_cache(cache: Path, md5: str) -> Path:
     return cache / FILES / md5[:2] / md5[2:]
 
 
+def is_cached(cache: Path, md5: str) -> bool:
+    """Whether DVC's cache has an output whole."""
+    place = place_in_cache(cache, md5)
+    if not place.is_file():
+        return False
+    listed = json.loads(place.read_text(encoding="utf-8")) if md5.endswith(".dir") else []
+    return all(place_in_cache(cache, entry["md5"]).is_file() for entry in listed)
+
+
 def link_output(cache: Path, md5: str, out: Path) -> None:
     """Make the folder `out` of links to a cached folder's files.
 

@@ -196,5 +196,5 @@ class EvaluateConfig(Section):
 class TrackingConfig(Section):
     """What people see a run as."""
 
-    experiment: str = Field("pivotrl", min_length=1, max_length=80)
+    experiment: str = Field("pivotrl", min_length=1, max_length=80, pattern=r"^[^'\"`]+$", description="without quotes")
     register_model: bool = True

@@ -19,6 +19,7 @@ from pathlib import Path
 from pivotrl_core.errors import ConfigError, DataError
 from pivotrl_core.files import file_digest, remove_unfinished
 from pivotrl_core.trajectories.places import files_below
+from pivotrl_core.types import content_id
 from tasks.pull.manifest import Manifest, PulledFile, PullSplit, read_manifest
 from tasks.pull.origin import OWN_FILES, Origin, Source, SourceObject, check_key, landing_path, split_of
 
@@ -44,7 +45,7 @@ def pull(source: Source, target: Path, *, prune: bool = False, staging: Path | N
             alone.
         prune: Drop files that the source no longer has. Without it they are marked `gone` and stay in use.
         staging: Folder that files arrive in, on the file system of `target` and for one pull at a time (default: beside
-            `target`). What a killed pull left in it is used; a finished one removes it.
+            `target`). What a killed pull of the same source left in it is used; a finished one removes it.
 
     Returns:
         The manifest, as written. Nothing is written when nothing changed.
@@ -55,7 +56,8 @@ def pull(source: Source, target: Path, *, prune: bool = False, staging: Path | N
         TemporaryError: The source failed in a way that may pass.
     """
     origin = source.open()
-    staging = staging or target.parent / f".{target.name}.staging"
+    # Of each source its own: what a killed pull of another one left is not ours to remove.
+    staging = (staging or target.parent / f".{target.name}.staging") / content_id(dict(origin.identity))[:16]
     target.mkdir(parents=True, exist_ok=True)
     with _lock(target.parent / f".{target.name}.lock"):
         for name in OWN_FILES:  # written beside data, and hashed with them: nothing of a killed pull may stay

@@ -45,7 +45,7 @@ def translate(error: Exception, place: str) -> PivotRLError:
     """
     response = getattr(error, "response", None)
     if isinstance(response, dict):
-        return _from_response(response, place)
+        return _from_response(response, place, str(getattr(error, "operation_name", "")))
     remedy = _CONFIGURATION_ERRORS.get(type(error).__name__)
     if remedy:
         return ConfigError(f"{place}: {remedy}")
@@ -53,11 +53,11 @@ def translate(error: Exception, place: str) -> PivotRLError:
     return TemporaryError(f"{place}: {found}; if it stays so, check AWS_ENDPOINT_URL and the network")
 
 
-def _from_response(response: dict[str, dict[str, object]], place: str) -> PivotRLError:
+def _from_response(response: dict[str, dict[str, object]], place: str, operation: str = "") -> PivotRLError:
     code = str(response.get("Error", {}).get("Code", ""))
     raw = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     status = int(raw) if isinstance(raw, int) else 0
-    if code in _CHANGED:
+    if code in _CHANGED or (code == "404" and operation == "HeadObject"):  # an answer to HEAD has no body to name it
         return SourceChangedError(f"{place}: an object changed or went away while it was pulled ({code}); pull again")
     if code in _TEMPORARY or status >= 500 or status in (408, 429):
         return TemporaryError(f"{place}: the server answered {status} {code}; try again later")

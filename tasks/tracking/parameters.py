@@ -7,6 +7,7 @@ absolute paths, one spelling for each number.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
@@ -16,10 +17,11 @@ MAX_PARAM = 6000
 MAX_TAG = 5000
 GIT_TAGS = {"commit": "mlflow.source.git.commit", "branch": "mlflow.source.git.branch"}
 ARTIFACT_KEYS = frozenset({"diff"})
+_NAME = re.compile(r"[\w\- ]+")  # MLflow takes little more in a parameter's name; other keys are free text
 
 
 def flatten(tree: Mapping[str, Json], prefix: str = "") -> dict[str, str]:
-    """Dotted keys and canonical text values, sorted by key.
+    """Dotted keys and canonical text values, sorted by key. A mapping with keys that are no names is one value.
 
     Raises:
         TypeError: a value is no plain JSON value; the key is named.
@@ -30,7 +32,7 @@ def flatten(tree: Mapping[str, Json], prefix: str = "") -> dict[str, str]:
 def _leaves(tree: Mapping[str, Json], prefix: str) -> Iterator[tuple[str, str]]:
     for key, value in tree.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping) and value and all(map(_NAME.fullmatch, value)):
             yield from _leaves(value, f"{name}.")
         else:
             yield name, _limited(value_text(value, name), MAX_PARAM)

@@ -6,6 +6,7 @@ Artifacts come from the run's folder of the state, where that is still there; st
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,9 +27,14 @@ from tasks.settings import find_state
 from tasks.tracking.child_run import ChildRun, data_inputs
 from tasks.tracking.tracker import COMMIT_TAG, Tracker
 
+log = logging.getLogger(__name__)
+
 
 def rebuild_runs(root: Path, uri: str) -> list[str]:
-    """Record every recorded run of a checkout that MLflow does not show, or not whole. Returns their ids."""
+    """Record every recorded run of a checkout that MLflow does not show, or not whole. Returns their ids.
+
+    One that cannot be shown is told in the log, and the others go on.
+    """
     repository, runs = Repository(root), find_state(root).runs
     listed = repository.text("for-each-ref", "--sort=creatordate", "--format=%(objectname) %(refname)", RUN_REFS)
     rebuilt = []
@@ -36,18 +42,29 @@ def rebuild_runs(root: Path, uri: str) -> list[str]:
         run_id = ref.removeprefix(RUN_REFS)
         if repository.read(commit, COMPARED) is None:
             continue
-        with materialised(root, commit) as folder:
-            tree = _parameters(folder)
-            experiment = (tree.get("tracking") or {}).get("experiment") or TrackingConfig().experiment
-            tracker = Tracker(uri, experiment)
-            if tracker.is_incomplete(run_id):
-                parent = _rebuild(tracker, folder, run_id, tree, _facts(repository, commit))
-                kept = runs / run_id
-                table = table_markdown(read_json(folder / COMPARED))
-                tracker.finish_run(parent, "FINISHED", table, kept if kept.is_dir() else None)
-                tracker.client.set_tag(parent, COMMIT_TAG, commit)  # last: what ends before it is rebuilt
-                rebuilt.append(run_id)
+        try:
+            with materialised(root, commit) as folder:
+                if _rebuild_missing(uri, folder, run_id, _facts(repository, commit), commit, runs / run_id):
+                    rebuilt.append(run_id)
+        except Exception as error:  # noqa: BLE001 - one record that MLflow refuses must not hide the others
+            log.warning("run %s is not in MLflow: %s", run_id, error)
     return rebuilt
+
+
+def _rebuild_missing(
+    uri: str, folder: Path, run_id: str, facts: Mapping[str, Json], commit: str, artifacts: Path
+) -> bool:
+    """Record the run whose record lies in `folder`, unless MLflow shows it whole. Returns whether it was recorded."""
+    tree = _parameters(folder)
+    experiment = (tree.get("tracking") or {}).get("experiment") or TrackingConfig().experiment
+    tracker = Tracker(uri, experiment)
+    if not tracker.is_incomplete(run_id):
+        return False
+    parent = _rebuild(tracker, folder, run_id, tree, facts)
+    table = table_markdown(read_json(folder / COMPARED))
+    tracker.finish_run(parent, "FINISHED", table, artifacts if artifacts.is_dir() else None)
+    tracker.client.set_tag(parent, COMMIT_TAG, commit)  # last: what ends before it is rebuilt
+    return True
 
 
 def _parameters(root: Path) -> Mapping[str, Json]:

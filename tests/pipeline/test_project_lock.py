@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -50,6 +51,34 @@ def test_who_does_not_wait_is_told_who_holds_the_lock(tmp_path: Path) -> None:
         ):
             pass
         other.kill()
+
+
+def test_a_holder_under_another_host_name_of_this_machine_frees_the_lock_by_its_death(tmp_path: Path) -> None:
+    """As a container beside us has it, or the host around ours: one kernel, other names and numbers of processes."""
+    path = tmp_path / "lock"
+    program = f"import socket; socket.gethostname = lambda: 'worker'\n{HOLD}"
+    command = [sys.executable, "-c", program, str(path), "run-one", "60"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(LockedError, match="on worker"), hold_lock(path, "run-two", wait=0):
+            pass
+        other.kill()
+        other.wait()
+        with hold_lock(path, "run-two", wait=0) as mine:
+            assert read_holder(path) == mine
+
+
+def test_a_holder_of_another_machine_is_never_taken_for_dead_and_the_remedy_can_be_done(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    elsewhere = {**this_process().to_json(), "host": "elsewhere", "boot": "another", "run_id": "run-one"}
+    write_json(path, elsewhere)
+    told = f"where elsewhere is gone for good, remove {path}"
+    with pytest.raises(LockedError, match=re.escape(told)), hold_lock(path, "run-two", wait=0):
+        pass
+    path.unlink()
+    with hold_lock(path, "run-two", wait=0):
+        pass
 
 
 def test_who_waits_gets_the_lock_when_it_is_given_back(tmp_path: Path) -> None:

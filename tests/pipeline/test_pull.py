@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from botocore.exceptions import ClientError
 
 from pivotrl_core.errors import ConfigError, DataError, TemporaryError
 from pivotrl_core.files import file_digest
@@ -25,6 +26,7 @@ from tasks.pull import Manifest, PullSplit, S3Source, pull, read_manifest
 from tasks.pull.etag import multipart_etag
 from tasks.pull.origin import Listing, Origin, SourceObject, check_key, landing_path
 from tasks.pull.retry import retry
+from tasks.pull.s3_errors import translate
 
 pytest_plugins = ["tests.s3_server"]
 
@@ -255,6 +257,12 @@ def test_a_refusal_is_not_tried_again(stumbling):
     with pytest.raises(ConfigError, match="s3:ListBucket"):
         S3Source("bucket").open().list_objects(None)
     assert len(stumbling) == 1
+
+
+def test_an_object_that_went_away_before_it_was_asked_about_is_a_changed_source():
+    gone = {"Error": {"Code": "404", "Message": "Not Found"}, "ResponseMetadata": {"HTTPStatusCode": 404}}
+    assert isinstance(translate(ClientError(gone, "HeadObject"), "s3://b/p"), TemporaryError)
+    assert isinstance(translate(ClientError(gone, "HeadBucket"), "s3://b/p"), ConfigError)
 
 
 def test_an_empty_prefix_folder_is_a_configuration_error(s3_environment, bucket, tmp_path):

@@ -149,3 +149,13 @@ def test_a_long_key_of_wide_letters_fits_a_file_name(tmp_path: Path):
     manifest = pull(FolderSource(str(tmp_path / "source")), tmp_path / "pulled")
     assert (tmp_path / "pulled" / manifest.files[0].path).read_text() == "{}\n"
     assert manifest.files[0].path.partition(".")[0].endswith("集合--轨迹")
+
+
+def test_what_a_killed_pull_of_another_source_brought_is_left_to_it(tmp_path: Path):
+    other = tmp_path / "staging" / "other" / "half.jsonl"
+    other.parent.mkdir(parents=True)
+    other.write_text(ROW)
+    (tmp_path / "mine.jsonl").write_text(ROW)
+    pull(FolderSource(str(tmp_path / "mine.jsonl")), tmp_path / "pulled", staging=tmp_path / "staging")
+    assert [path.name for path in (tmp_path / "staging").iterdir()] == ["other"]
+    assert other.is_file()

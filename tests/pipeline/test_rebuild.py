@@ -89,6 +89,15 @@ def test_name_inputs_data_and_artifacts_come_back_too(root: Path, monkeypatch: p
     assert {one.inputs.dataset_inputs[0].dataset.digest for one in runs.values()} == {"d" * 32}
 
 
+def test_a_record_that_cannot_be_shown_hides_no_other(root: Path, caplog: pytest.LogCaptureFixture):
+    (root / "graph.yaml").write_text("no graph")
+    git(root, "commit", "--quiet", "--all", "--message", "bad")
+    git(root, "update-ref", "refs/pivotrl/runs/a-bad-one", "HEAD")
+    with caplog.at_level("WARNING"):
+        assert rebuild_runs(root, f"sqlite:///{root.parent / 'mlflow.db'}") == ["run-one"]
+    assert "run a-bad-one is not in MLflow" in caplog.text
+
+
 def test_a_stage_that_left_the_graph_and_stayed_in_dvc_lock_is_no_part_of_the_run(root: Path):
     """A removed arm, or `--arms` after a plain run: dvc.lock names its tables, the record has no report of it."""
     lock = yaml.safe_load((root / "dvc.lock").read_text())

@@ -18,8 +18,9 @@ from pivotrl_core.errors import ConfigError
 from pivotrl_core.verifiers import sandbox
 from tasks.dvc_lock import read_lock
 from tasks.notify import tell_failure
+from tasks.provenance import take_snapshot
 from tasks.repository import RUN_REFS, Repository
-from tasks.settings import find_state
+from tasks.settings import State, apply_environment, default_environment, find_state
 from tasks.tracking.tracker import PARENT_TAG, Tracker
 
 from .conftest import calls, git, pull_text
@@ -108,6 +109,43 @@ def test_a_run_executes_all_stages_and_a_second_one_none(checkout: Path) -> None
     assert git(checkout, "status", "--porcelain") == status + "?? dvc.lock\n"
     assert git(checkout, "rev-parse", f"{RUN_REFS}run-1").strip() == first.commit
     assert "reports/compare/table.md" in git(checkout, "ls-tree", "-r", "--name-only", first.commit)
+    with pytest.raises(ConfigError, match="run_id run-1: a recorded run has it"):
+        _flow("run", pull=_pull(a="one two three"))(checkout, "run-1", Request())
+    assert git(checkout, "rev-parse", f"{RUN_REFS}run-1").strip() == first.commit
+
+
+def test_parameters_with_a_key_in_them_are_refused_before_anything_runs(checkout: Path) -> None:
+    params = checkout / "params.yaml"
+    params.write_text(params.read_text() + "# HF_TOKEN: hf_" + "a" * 32 + "\n")
+    with pytest.raises(ConfigError, match=r"params\.yaml: a key or a password stands in it"):
+        _flow("run", pull=_pull(a="one"))(checkout, "run-1", Request())
+    git(checkout, "checkout", "--quiet", "params.yaml")
+    with pytest.raises(ConfigError, match=r"params\.yaml: a key or a password stands in it"):
+        _flow("run", pull=_pull(a="one"))(checkout, "run-2", Request({"tracking.experiment": "hf_" + "a" * 32}))
+    assert calls(checkout) == []
+
+
+def test_a_request_that_a_deployment_has_wrong_is_told_too(checkout: Path) -> None:
+    from flows.run import carry_out, read_request
+
+    for request, run_id in (({"options": {}}, "night-1"), ({}, "night of the 3rd")):
+        with pytest.raises(ConfigError):
+            carry_out("nightly", read_request("nightly", request, run_id, str(checkout)), run_id, str(checkout))
+    told = sorted(find_state(checkout).runs.glob("*/failure-told"))
+    assert len(told) == 2
+    assert told[1].parent.name == "night-1"  # the other is told under an id of its own
+
+
+def test_a_state_folder_inside_the_checkout_is_no_code(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State(checkout / "state")
+    state.root.mkdir()
+    (state.root / "mlflow.db").write_text("x")
+    for name in default_environment(state):
+        monkeypatch.setenv(name, "as it was")  # put back in the end
+    before = take_snapshot(checkout)
+    apply_environment(state)
+    assert b"mlflow.db" in before.diff
+    assert b"mlflow.db" not in take_snapshot(checkout).diff
 
 
 def test_a_team_s_remote_gets_all_results_and_the_checkout_s_own_only_the_data(checkout: Path, tmp_path: Path) -> None:

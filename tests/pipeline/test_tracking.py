@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sqlite3
@@ -131,6 +132,14 @@ def test_a_process_is_told_from_another_one_with_its_pid():
     assert replace(mine, started=1.0).is_dead()
     assert replace(mine, boot="another").is_dead()
     assert not replace(mine, started=1.0, host="another-host").is_dead()
+
+
+def test_a_mapping_whose_keys_are_no_names_is_one_parameter(tracker: Tracker):
+    comparators = {"book": {"passengers[].name": "words"}, "*": {"request_id": "ignored"}}
+    parent = tracker.start_run("run-keys", "demo", {"verifier": {"kind": "functional", "comparators": comparators}})
+    params = tracker.client.get_run(parent).data.params
+    assert params["verifier.kind"] == "functional"
+    assert json.loads(params["verifier.comparators"]) == comparators
 
 
 def test_the_table_is_the_description_and_weights_are_no_artifact(tracker: Tracker, tmp_path: Path):

@@ -43,6 +43,12 @@ def test_what_is_no_key_stays(text: str) -> None:
     assert without_keys(text, plain) == text
 
 
+def test_a_secret_may_look_like_a_path_or_a_number() -> None:
+    own = {"AWS_SECRET_ACCESS_KEY": "/abcdefghij", "PGPASSWORD": "20242025", "TOKEN_PATH": "~/keys/token"}
+    text = "with /abcdefghij and 20242025 of ~/keys/token"
+    assert without_keys(text, own) == f"with {HIDDEN} and {HIDDEN} of ~/keys/token"
+
+
 def test_a_private_key_is_hidden_to_its_end_or_to_the_end_of_the_text() -> None:
     lines = "before\n-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAK\n"
     for end in ("", "-----END RSA PRIVATE KEY-----\nafter"):

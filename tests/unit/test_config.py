@@ -151,6 +151,7 @@ def test_a_key_that_is_like_no_other_gets_no_hint_and_all_faults_are_told_at_onc
         (with_train(optimiser={"max_grad_norm": float("inf")}), "optimiser.max_grad_norm"),
         (with_train(loss="mean"), "loss"),
         (with_train(method="ppo"), "train"),
+        (tree(tracking={"experiment": "bob's"}), "tracking.experiment"),
         (with_train(temperature=0.5, temperatures=[1.0]), "temperature does nothing beside temperatures"),
         (with_train(truncation="sequence"), "truncation does nothing without truncation_cap"),
         (with_train(rest_share=0.5), "rest_share does nothing without rest_passes"),

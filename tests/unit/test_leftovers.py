@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from pivotrl_core.config.graph import derive_graph
 from pivotrl_core.config.loading import parse_config
+from pivotrl_core.errors import ConfigError
 from tasks.leftovers import remove_leftovers
+from tasks.stored import is_cached, place_in_cache
 
 OUTS = {
     "warmup": ["models/base", "reports/timings/warmup.json"],
@@ -55,6 +59,29 @@ def test_outputs_of_an_arm_that_left_the_graph_are_removed(tmp_path: Path) -> No
     assert not (tmp_path / "models/old").exists()  # nor are empty folders left
     assert (tmp_path / "models/mine/file").exists()
     assert remove_leftovers(tmp_path, graph("pivotrl")) == []
+
+
+def test_what_dvc_s_cache_lost_is_not_removed(tmp_path: Path) -> None:
+    checkout, cache = tmp_path / "checkout", tmp_path / "cache"
+    checkout.mkdir()
+    before = make(checkout)
+    with pytest.raises(ConfigError, match=r"data/pools/old: its arm left params.yaml, and DVC's cache \(.*\) does not"):
+        remove_leftovers(checkout, graph("pivotrl"), cache)
+    assert files(checkout) == before
+    place = place_in_cache(cache, "0")
+    place.parent.mkdir(parents=True)
+    place.touch()
+    assert remove_leftovers(checkout, graph("pivotrl"), cache) == GONE
+
+
+def test_a_folder_is_cached_where_all_its_files_are(tmp_path: Path) -> None:
+    listed, file = "a" * 32 + ".dir", "b" * 32
+    assert not is_cached(tmp_path, listed)
+    for md5, text in ((listed, json.dumps([{"md5": file, "relpath": "x"}])), (file, "x")):
+        assert not is_cached(tmp_path, listed)
+        place_in_cache(tmp_path, md5).parent.mkdir(parents=True, exist_ok=True)
+        place_in_cache(tmp_path, md5).write_text(text)
+    assert is_cached(tmp_path, listed)
 
 
 def test_nothing_is_removed_while_the_graph_has_it_or_nothing_was_run(tmp_path: Path) -> None:
