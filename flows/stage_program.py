@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,6 @@ from tasks.memory import prepare_memory
 from tasks.scratch import stage_scratch
 from tasks.settings import State, find_state, main_checkout
 from tasks.torchrun import check_launched, is_launched, launch, rank
-
-Program = Callable[[StageContext, str, Mapping[str, Any]], None]
 
 
 def run_stage_program(root: Path, name: str, key: str = "") -> None:

@@ -17,7 +17,7 @@ from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.environments.protocol import Pool
 from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.files import file_digest, write_jsonl
-from pivotrl_core.pivots.candidates import extract_candidates, iterate_candidates
+from pivotrl_core.pivots.candidates import iterate_candidates
 from pivotrl_core.stages.context import MetricsFile
 from pivotrl_core.training.checkpoint import Checkpoints, Progress
 from pivotrl_core.training.divided_sampling import DividedEngine
@@ -40,6 +40,7 @@ from pivotrl_core.types import (
     Verdict,
     tools_to_json,
 )
+from tests.candidate_sets import extract_candidates
 from tests.tiny_models import COMPUTE
 
 TOOLS = (Tool("find", "Find.", {"type": "object", "properties": {"id": {"type": "string"}}}),)

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -131,17 +130,6 @@ class AcceptRates:
 def state_id(row: Mapping[str, Json]) -> str:
     """Identifies the state of a row: what the policy saw, and the workspace where there is one."""
     return content_id([row["responses_create_params"], row.get("workspace")])
-
-
-def pair_id(row: Mapping[str, Json]) -> str:
-    """Identifies a pair: its state and both actions."""
-    return content_id([state_id(row), row.get("expected_action") or row.get("expected_answer"), row["response"]])
-
-
-def part_of(row: Mapping[str, Json]) -> Part:
-    """Where a row belongs: all pairs of a state together, about a third of the states kept aside."""
-    digits = sha256(("pairs" + state_id(row)).encode()).hexdigest()[:8]
-    return Part.KEPT if int(digits, 16) % 3 == 0 else Part.OPEN
 
 
 def read_pairs(folder: Path) -> list[Pair]:

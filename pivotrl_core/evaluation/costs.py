@@ -15,9 +15,9 @@ from pivotrl_core.types import Json
 
 COST_LABELS = {
     "rollout_turns": "cost: rollout turns",
-    "training_turns": "  of them training",
-    "start_turns": "  of them for the start policy",
-    "profiling_turns": "  of them profiling",
+    "training_turns": "of them training",
+    "start_turns": "of them for the start policy",
+    "profiling_turns": "of them profiling",
     "generated_tokens": "cost: generated tokens",
     "prefilled_tokens": "cost: prefilled tokens",
     "trained_tokens": "cost: trained tokens",

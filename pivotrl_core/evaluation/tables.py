@@ -106,7 +106,7 @@ def table_markdown(report: Mapping[str, Json]) -> str:
     lines += [*(f"\n{_escape(note)}" for note in report["notes"]), "", LEGEND, SEED_RANGE]
     lines += ["", "| | " + " | ".join(map(_escape, arms)) + " |", "|---|" + "---:|" * len(arms)]
     for label, texts in table_rows(report, arms):
-        lines.append(f"| {_escape(label.strip())} | " + " | ".join(map(_escape, texts)) + " |")
+        lines.append(f"| {_escape(label)} | " + " | ".join(map(_escape, texts)) + " |")
     return "\n".join(lines) + "\n"
 
 

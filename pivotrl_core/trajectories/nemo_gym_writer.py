@@ -31,19 +31,16 @@ class PassRate:
     total: int
 
 
-def candidate_to_nemo_row(
-    candidate: Candidate, pass_rate: PassRate | None = None, agent: str | None = None
-) -> dict[str, Json]:
+def candidate_to_nemo_row(candidate: Candidate, pass_rate: PassRate | None = None) -> dict[str, Json]:
     """One row.
 
     Args:
         candidate: state, tools and expert action.
         pass_rate: adds `pass_rate`, `pass_rate_total` and `pass_rate_passed`.
-        agent: name of the agent that serves the row, where the row does not name one; None: by the domain.
     """
     original = candidate.metadata.get(NEMO_ROW)
     row = dict(original) if isinstance(original, Mapping) else _build_row(candidate)
-    name = agent or AGENTS.get(candidate.domain, DEFAULT_AGENT)
+    name = AGENTS.get(candidate.domain, DEFAULT_AGENT)
     row.setdefault("agent_ref", {"type": "responses_api_agents", "name": name})
     if pass_rate is not None:
         row["pass_rate"] = pass_rate.passed / pass_rate.total

@@ -11,7 +11,6 @@ import sys
 import unicodedata
 from collections.abc import Container
 
-_FIRST_MARK = 0x300
 _UNSAID = "\u00a9\u00ae\u00b0\u2044\u2212\u00d7"  # (c), (R), degrees; and those that have another spelling
 _PICTURE_SELECTORS = range(0xFE00, 0xFE10)
 _SPELT = str.maketrans({"\u2044": "/", "\u00d7": "*"})

@@ -58,7 +58,7 @@ def cost_section(run: RunReports) -> str:
     cost = run.comparison.get("cost", {})
     names = [name for name in COST_LABELS if any(cost[arm].get(name) for arm in cost)]
     rows = [
-        [text(COST_LABELS[name].strip().removeprefix("cost: ")), *(f"{cost[arm].get(name, 0.0):,.0f}" for arm in cost)]
+        [text(COST_LABELS[name].removeprefix("cost: ")), *(f"{cost[arm].get(name, 0.0):,.0f}" for arm in cost)]
         for name in names
     ]
     lead = (

@@ -146,7 +146,7 @@ def comparison_section(report: Report) -> str:
         groups.setdefault(OUT_OF_DOMAIN, []).extend(skipped_rows)
     cost = {arm: report["cost"].get(arm, {}) for arm in arms}
     groups["Cost of one seed, profiling counted"] = [
-        [text(label.strip().removeprefix("cost: ")), *(f"{cost[arm].get(name, 0.0):,.0f}" for arm in arms)]
+        [text(label.removeprefix("cost: ")), *(f"{cost[arm].get(name, 0.0):,.0f}" for arm in arms)]
         for name, label in COST_LABELS.items() if any(cost[arm].get(name) for arm in arms)
     ]  # fmt: skip
     rows = [row for name, members in groups.items() if members for row in ([f"<b>{text(name)}</b>"], *members)]

@@ -51,14 +51,10 @@ class Tracker:
         self._configs[parent] = config
         return parent
 
-    def start_child(
-        self, parent: str, arm: str, seed: int, provenance: Mapping[str, Json] | None = None,
-        config: Mapping[str, Json] | None = None,
-    ) -> ChildRun:  # fmt: skip
-        """Begin (or take up again) the child of an arm and seed. `config` defaults to the one its parent began with."""
+    def start_child(self, parent: str, arm: str, seed: int, provenance: Mapping[str, Json] | None = None) -> ChildRun:
+        """Begin (or take up again) the child of an arm and seed, with the configuration that its parent began with."""
         key = {PARENT_TAG: parent, ARM_TAG: arm, SEED_TAG: str(seed)}
-        tree = config if config is not None else self._configs.get(parent, {})
-        parameters = child_parameters(tree, arm, seed)
+        parameters = child_parameters(self._configs.get(parent, {}), arm, seed)
         return ChildRun(self.client, self._begin(key, f"{arm}-{seed}", key, provenance or {}, parameters, child=True))
 
     def finish_run(self, parent: str, status: str, table_markdown: str = "", folder: Path | None = None) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pivotrl_core.bench.pairs import Pair, Part, Rule, accepts, pair_id, part_of, read_pairs, state_id
+from pivotrl_core.bench.pairs import Pair, Part, Rule, accepts, read_pairs, state_id
 from pivotrl_core.verifiers.registry import GRADERS
 from pivotrl_core.verifiers.rows import read_row
+from tests.labelled.making.pair_rows import pair_id, part_of
 
 SETS = Path(__file__).parents[1] / "labelled"
 DOMAINS = [name for name in GRADERS if (SETS / name / "README.md").is_file()]

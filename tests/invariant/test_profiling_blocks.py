@@ -13,12 +13,12 @@ from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.engines.model import load_policy
 from pivotrl_core.engines.protocol import SamplingConfig
 from pivotrl_core.engines.transformers_engine import TransformersEngine
-from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.curtailment import Curtailment
 from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
 from pivotrl_core.pivots.profiling import ProfileCost, Profiler, Rollout, read_rollouts, write_rollouts
 from pivotrl_core.pivots.selection import Pivots, keeps
 from pivotrl_core.types import Candidate, Trajectory
+from tests.candidate_sets import extract_candidates
 from tests.tiny_models import COMPUTE, EOS
 from tests.toy_training import LetterVerifier, toy_trajectories
 

@@ -16,7 +16,6 @@ from pivotrl_core.engines.chat import ChatRenderer
 from pivotrl_core.environments.recording import iter_trajectories, to_openai_row
 from pivotrl_core.environments.registry import get_domain
 from pivotrl_core.files import write_jsonl
-from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.pool import build_pool, read_pool, write_pool
 from pivotrl_core.pivots.profile_record import (
     ProfileRow,
@@ -29,6 +28,7 @@ from pivotrl_core.pivots.selection import AllTurns
 from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.trajectories.validation import Limits
 from pivotrl_core.types import Action, Candidate, Json, Split, Tool, Verdict
+from tests.candidate_sets import extract_candidates
 from tests.tiny_models import CHATML, CHATML_TOOLS, tiny_tokenizer
 
 COUNT = 28

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.profile_record import read_candidates, write_candidates
 from pivotrl_core.trajectories.drops import DropReport
 from pivotrl_core.trajectories.fields import InvalidRowError
 from pivotrl_core.trajectories.loading import iterate_trajectories
 from pivotrl_core.trajectories.protocol import DocumentReader
 from pivotrl_core.trajectories.registry import READERS, as_row, detect_reader
+from tests.candidate_sets import extract_candidates
 from tests.trajectory_rows import ROWS as FORMATS
 
 TEXT = st.text(st.characters(), max_size=8) | st.sampled_from(["", "c1", "find", "{}", '{"a": 1}', "<think>"])

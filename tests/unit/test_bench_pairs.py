@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pivotrl_core.bench.pairs import Part, Share, accept_rates, labelled_sets, pair_id, part_of, read_pairs
+from pivotrl_core.bench.pairs import Part, Share, accept_rates, labelled_sets, read_pairs
 from pivotrl_core.errors import DataError
 from pivotrl_core.types import Json
+from tests.labelled.making.pair_rows import pair_id, part_of
 
 TOOL = {"type": "function", "name": "book", "parameters": {"type": "object", "properties": {
     "day": {"type": "string", "format": "date"}, "seats": {"type": "integer", "default": 1}, "slot": {"type": "string"},

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pivotrl_core.errors import DataError
-from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.profile_record import read_candidates, read_profile, write_candidates
 from pivotrl_core.types import Candidate, Message, Role, Split, Tool, ToolCall, Trajectory
+from tests.candidate_sets import extract_candidates
 
 HELLO = Message(Role.USER, "Hello.")
 HI = Message(Role.ASSISTANT, "Hi.", thinking="greet back")

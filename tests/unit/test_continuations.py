@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories.drops import DropReport
 from pivotrl_core.trajectories.inspection import inspect_files
 from pivotrl_core.trajectories.loading import iterate_trajectories
 from pivotrl_core.trajectories.splits import split_trajectory
 from pivotrl_core.types import Split, Trajectory
 from tests import trajectory_rows as rows
+from tests.candidate_sets import extract_candidates
 
 TURNS = [
     rows.USER, rows.CHAT["messages"][1], rows.RESULT, rows.ANSWER,

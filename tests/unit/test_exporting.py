@@ -13,12 +13,12 @@ import yaml
 from flows.exporting import export_text
 from pivotrl_core.errors import DataError
 from pivotrl_core.files import read_jsonl
-from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.pool import build_pool, write_pool
 from pivotrl_core.pivots.profile_record import ProfileRow, read_profile, write_profile
 from pivotrl_core.pivots.selection import AllTurns
 from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.types import Candidate, Message, Role, ToolCall, Verdict
+from tests.candidate_sets import extract_candidates
 from tests.toy_training import TOOLS, toy_candidates
 
 TERMINAL = Candidate(

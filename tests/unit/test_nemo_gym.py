@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.pivots.profile_record import read_candidates, write_candidates
 from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.trajectories.nemo_gym import NemoGymReader
 from pivotrl_core.trajectories.nemo_gym_writer import PassRate, candidate_to_nemo_row
 from pivotrl_core.types import Candidate, Message, Role, Tool, ToolCall
 from pivotrl_core.verifiers.row_fields import row_field
+from tests.candidate_sets import extract_candidates
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "pivot_rows"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder of real files is absent")

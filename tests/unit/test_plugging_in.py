@@ -14,7 +14,6 @@ from pivotrl_core.environments.protocol import Environment, ExpertDomain, Observ
 from pivotrl_core.environments.recording import Recorder, iter_trajectories, to_openai_row
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import write_jsonl
-from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories import registry as readers
 from pivotrl_core.trajectories.arguments import decode_arguments
 from pivotrl_core.trajectories.drops import DropReason
@@ -27,6 +26,7 @@ from pivotrl_core.verifiers.protocol import Grader, GradingDecision, printable
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import VerdictReason
 from pivotrl_core.verifiers.tool_call import DomainRules
+from tests.candidate_sets import extract_candidates
 
 PAGE = Path(__file__).parents[2] / "docs" / "plugging-in.md"
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories.drops import DropReason, DropReport
 from pivotrl_core.trajectories.inspection import inspect_files
 from pivotrl_core.trajectories.loading import iterate_trajectories
+from tests.candidate_sets import extract_candidates
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder of real files is absent")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pivotrl_core.errors import ConfigError
-from pivotrl_core.pivots.candidates import extract_candidates
 from pivotrl_core.trajectories.loading import load_trajectories
 from pivotrl_core.trajectories.parsing import parse_action
 from pivotrl_core.trajectories.response_items import read_items
@@ -18,6 +17,7 @@ from pivotrl_core.verifiers.protocol import Verifier
 from pivotrl_core.verifiers.registry import GraderSettings, get_verifier
 from pivotrl_core.verifiers.settings import FunctionalSettings
 from pivotrl_core.verifiers.values import MAX_COMPARED, Comparison
+from tests.candidate_sets import extract_candidates
 
 PIVOT_ROWS = Path(__file__).parents[2].parent / "shared" / "data" / "pivot_rows"
 ROLLOUTS = PIVOT_ROWS / "single_step_tool_use_with_argument_comparison" / "example_rollouts.jsonl"

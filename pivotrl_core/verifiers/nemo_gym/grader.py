@@ -13,10 +13,9 @@ from pivotrl_core.verifiers.nemo_gym.terminal import verify_terminal
 from pivotrl_core.verifiers.nemo_gym.tool_calls import verify_tool_call
 from pivotrl_core.verifiers.protocol import GradingDecision, printable
 from pivotrl_core.verifiers.responses import Response
+from pivotrl_core.verifiers.row_fields import ROW
 
 UNREADABLE = "row_invalid"
-ROW = "nemo_row"
-"""Where the reader of pivot rows keeps the row, in a candidate's metadata."""
 
 
 def verify_nemo_gym(row: Mapping[str, Json], response: Response, domain: str, settings: NemoGymSettings) -> Outcome:

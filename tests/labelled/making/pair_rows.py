@@ -7,10 +7,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
-from pivotrl_core.bench.pairs import pair_id, part_of, state_id
-from pivotrl_core.types import Json
+from pivotrl_core.bench.pairs import Part, state_id
+from pivotrl_core.types import Json, content_id
 
 MOST_OF_A_KIND = 3
 """Pairs of one kind at one state and of one label."""
@@ -31,6 +32,17 @@ class Pair:
     kind: str
     established: str
     extra: Mapping[str, Json]
+
+
+def pair_id(row: Mapping[str, Json]) -> str:
+    """Identifies a pair: its state and both actions."""
+    return content_id([state_id(row), row.get("expected_action") or row.get("expected_answer"), row["response"]])
+
+
+def part_of(row: Mapping[str, Json]) -> Part:
+    """Where a row belongs: all pairs of a state together, about a third of the states kept aside."""
+    digits = sha256(("pairs" + state_id(row)).encode()).hexdigest()[:8]
+    return Part.KEPT if int(digits, 16) % 3 == 0 else Part.OPEN
 
 
 def line_of(pair: Pair) -> dict[str, Json]:

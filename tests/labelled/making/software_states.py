@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from pivotrl_core.bench.pairs import pair_id, part_of
+from tests.labelled.making.pair_rows import pair_id, part_of
 from tests.labelled.making.software_dialects import Call, Dialect
 from tests.labelled.making.software_tasks import Function, class_name
 from tests.labelled.making.software_worlds import Tree

@@ -23,8 +23,8 @@ from typing import Any
 
 from rapidfuzz.distance import Indel
 
-from pivotrl_core.bench.pairs import pair_id, part_of
 from pivotrl_core.verifiers.workspace import make_workspace
+from tests.labelled.making.pair_rows import pair_id, part_of
 from tests.labelled.making.terminal_labels import Label, Labelled, label_commands, observe
 from tests.labelled.making.terminal_rewrites import rewritten
 from tests.labelled.making.terminal_states import State, states

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pivotrl_core.bench.pairs import pair_id, part_of, state_id
+from pivotrl_core.bench.pairs import state_id
 from pivotrl_core.trajectories.nemo_gym_writer import candidate_to_nemo_row
 from pivotrl_core.types import Candidate, Json, Message, Role, Tool, ToolCall, canonical_json
+from tests.labelled.making.pair_rows import pair_id, part_of
 
 Said = str | Sequence[ToolCall]
 """Words, or calls."""
