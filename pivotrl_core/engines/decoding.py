@@ -15,46 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch import Tensor
 
+from pivotrl_core.engines.branched_model import BranchedModel
 from pivotrl_core.engines.branches import Branches, StemCache, TailCache
-from pivotrl_core.engines.protocol import FinishReason, Sample, SamplingConfig
-from pivotrl_core.seeding import generator
-
-if TYPE_CHECKING:
-    from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.engines.protocol import Sample
+from pivotrl_core.engines.rows import Row
 
 COMPACT_BELOW = 0.75  # share of live lines under which finished ones are taken out of the batch
 ROOM = 8  # tokens by which lines are given room
 AHEAD_BELOW = 128  # rows that are written at once, under which others are written ahead of being asked for
-
-
-@dataclass(slots=True)
-class Row:
-    """One continuation being written. `uniforms` are its own random numbers, one a token."""
-
-    uniforms: np.ndarray[Any, np.dtype[np.float64]]
-    temperature: float
-    ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    done: bool = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more will be written."""
-        return self.done or len(self.ids) == len(self.uniforms)
-
-    def sample(self) -> Sample:
-        """The finished continuation."""
-        return Sample(tuple(self.ids), tuple(self.logprobs), FinishReason.STOP if self.done else FinishReason.LENGTH)
-
-
-def new_row(seed: int, sampling: SamplingConfig) -> Row:
-    """A row with its own random numbers, whatever batch it lands in."""
-    return Row(generator("engine", seed).random(sampling.max_tokens), sampling.temperature)
 
 
 @dataclass(slots=True)
@@ -120,17 +91,17 @@ class Decoder:
     """Writes the continuations of several states in one batch, to their ends.
 
     Args:
-        engine: computes and chooses.
+        model: computes and chooses.
         states: what is written behind which state, in the order of their stems.
         stems: keys and values of the states.
     """
 
-    def __init__(self, engine: TransformersEngine, states: Sequence[Continuations], stems: StemCache) -> None:
-        self.engine = engine
+    def __init__(self, model: BranchedModel, states: Sequence[Continuations], stems: StemCache) -> None:
+        self.model = model
         self.states = states
         self.stems = stems
         self.aside: list[Line] = []
-        self.tail = engine.tail_cache(len(states), 0)
+        self.tail = model.tail_cache(len(states), 0)
         # By slot, those of lines that have ended among them: what a forward pass reads, and where.
         self.ids: list[int] = []
         self.positions: list[int] = []
@@ -148,9 +119,9 @@ class Decoder:
             self._compute(lines)
             lines = self._going_on(lines)
         for state in self.states:
-            self.engine.count.prefilled += len(state.opening) - 1 if state.asked else 0
-            self.engine.count.turns += state.asked
-            self.engine.count.generated += sum(len(row.ids) for row in state.rows[: state.begun])
+            self.model.count.prefilled += len(state.opening) - 1 if state.asked else 0
+            self.model.count.turns += state.asked
+            self.model.count.generated += sum(len(row.ids) for row in state.rows[: state.begun])
 
     def _may_stay(self, lines: Sequence[Line]) -> bool:
         """Where none parts or comes in and few have ended, those stay, unread: leaving costs a copy of all others."""
@@ -160,7 +131,7 @@ class Decoder:
     def _place(self, lines: list[Line]) -> None:
         """Lines in their order in a new store; they know their slots."""
         lines.sort(key=lambda line: (line.place, line.path))
-        tensor = self.engine.tensor
+        tensor = self.model.tensor
         stores = {id(line.store): line.store for line in lines}
         parts: list[tuple[TailCache, Tensor, Tensor | slice]] = []
         for store in stores.values():
@@ -174,7 +145,7 @@ class Decoder:
         self.ids, self.positions = [0] * len(lines), [0] * len(lines)
         states = [self.states[line.place] for line in lines]
         self.stems.assign(
-            [state.stem for state in states], [state.visible for state in states], self.engine.query_groups
+            [state.stem for state in states], [state.visible for state in states], self.model.query_groups
         )
 
     def _compute(self, lines: Sequence[Line]) -> None:
@@ -183,10 +154,10 @@ class Decoder:
             state = self.states[line.place]
             self.ids[line.slot] = line.path[-1] if line.path else state.opening[0]
             self.positions[line.slot] = state.visible + len(line.path)
-        tensor = self.engine.tensor
+        tensor = self.model.tensor
         self.tail.open(ROOM)
         branches = Branches(self.tail, self.stems)
-        hidden = self.engine.forward(branches, tensor(self.ids)[:, None], tensor(self.positions)[:, None])[:, -1]
+        hidden = self.model.forward(branches, tensor(self.ids)[:, None], tensor(self.positions)[:, None])[:, -1]
         self.tail.close()
         rows = [
             (self.states[line.place].rows[at], line.slot)
@@ -195,7 +166,7 @@ class Decoder:
             for at in line.rows
         ]
         if rows:
-            self.engine.choose([row for row, _ in rows], [slot for _, slot in rows], hidden)
+            self.model.choose([row for row, _ in rows], [slot for _, slot in rows], hidden)
 
     def _unread(self, line: Line) -> int | None:
         """The next id of the state's opening, where it is not read yet."""
@@ -243,7 +214,7 @@ class Decoder:
         if not lines:
             return
         lengths = [len(line.path) for line in lines]
-        slots = self.engine.tensor([line.slot for line in lines])
+        slots = self.model.tensor([line.slot for line in lines])
         store = TailCache.gather([(self.tail, slots, slice(None))], lengths, max(lengths))
         for at, line in enumerate(lines):
             line.store, line.slot = store, at

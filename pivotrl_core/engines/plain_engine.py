@@ -18,8 +18,8 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor
 
 from pivotrl_core.engines.adapters import inner_model, merged_adapters
-from pivotrl_core.engines.decoding import Row, new_row
 from pivotrl_core.engines.protocol import More, Request, Sample, SamplingConfig, TokenCount
+from pivotrl_core.engines.rows import Row, new_row
 from pivotrl_core.engines.sharing import logits_obstacle, sharing_obstacle
 from pivotrl_core.engines.transformers_engine import CODE, TransformersEngine
 from pivotrl_core.lanes import ONE_LANE, Lanes

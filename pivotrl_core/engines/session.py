@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pivotrl_core.engines.batching import batches_by_length, runs_by_length
+from pivotrl_core.engines.branched_model import BranchedModel
 from pivotrl_core.engines.branches import Branches, StemCache
-from pivotrl_core.engines.decoding import Row, new_row
 from pivotrl_core.engines.histories import Histories
 from pivotrl_core.engines.protocol import Sample, SamplingConfig
-from pivotrl_core.engines.transformers_engine import TransformersEngine
+from pivotrl_core.engines.rows import Row, new_row
 
 WAITING_SHARE = 8  # new texts are read once a slot in so many waits
 SLOT_COST = 200  # what a row costs in a decoding step, in tokens of history
@@ -40,18 +40,18 @@ class EpisodeSession:
     """Implements `ChatSession` on the embedded engine.
 
     Args:
-        engine: where tokens come from.
+        model: where tokens come from.
         opening: ids that every conversation begins with.
     """
 
-    def __init__(self, engine: TransformersEngine, opening: Sequence[int]) -> None:
-        self.engine = engine
+    def __init__(self, model: BranchedModel, opening: Sequence[int]) -> None:
+        self.model = model
         self.opening = len(opening)
         self.conversations: dict[int, _Conversation] = {}
         self.slots: list[_Conversation | None] = []  # by row of the histories; None: who was there has left
-        self.histories = Histories(engine.tail_cache(0, 0))
-        with engine.sampling():
-            stems = engine.prefill([tuple(opening)])
+        self.histories = Histories(model.tail_cache(0, 0))
+        with model.sampling():
+            stems = model.prefill([tuple(opening)])
         self.stem = stems.lead or (stems.keys, stems.values)
 
     def say(self, name: int, ids: Sequence[int], sampling: SamplingConfig, seed: int) -> None:
@@ -59,7 +59,7 @@ class EpisodeSession:
         one = self.conversations.setdefault(name, _Conversation(name))
         one.context += ids
         one.next_turn, one.max_tokens = new_row(seed, sampling), sampling.max_tokens
-        self.engine.count.turns += 1
+        self.model.count.turns += 1
 
     def end(self, name: int) -> None:
         """Conversation `name` is over: give back what it needed."""
@@ -71,7 +71,7 @@ class EpisodeSession:
 
         Empty where nothing is being written and nothing was said.
         """
-        with self.engine.sampling():
+        with self.model.sampling():
             while True:
                 self._read_if_due()
                 if not any(one is not None and one.turn is not None for one in self.slots):
@@ -123,8 +123,8 @@ class EpisodeSession:
             starts = [self.opening + self._one(rows[at]).kept for at in batch]
             positions = [[start + step for step in range(width)] for start in starts]
             reading = self.histories.prefill_step([rows[at] for at in batch], counts, self.stem)
-            self.engine.forward(reading, self.engine.tensor(padded), self.engine.tensor(positions))
-            self.engine.count.prefilled += sum(counts)
+            self.model.forward(reading, self.model.tensor(padded), self.model.tensor(positions))
+            self.model.count.prefilled += sum(counts)
             for at, count in zip(batch, counts, strict=True):
                 self._keep(rows[at], count)
         for row in rows:
@@ -140,13 +140,13 @@ class EpisodeSession:
         turns = {row: one.turn for row, one in enumerate(self.slots) if one is not None and one.turn is not None}
         last = [self._one(row).context[-1] if row in turns else 0 for row in range(len(self.slots))]
         positions = [self.opening + length for length in self.histories.lengths]
-        tensor, slots = self.engine.tensor, len(self.slots)
+        tensor, slots = self.model.tensor, len(self.slots)
         stems = StemCache(*self.stem)
-        stems.assign([0] * slots, [self.opening] * slots, self.engine.query_groups)
+        stems.assign([0] * slots, [self.opening] * slots, self.model.query_groups)
         branches = Branches(self.histories.decode_step(), stems)
-        hidden = self.engine.forward(branches, tensor(last)[:, None], tensor(positions)[:, None])[:, -1]
-        self.engine.choose(list(turns.values()), range(len(turns)), hidden[tensor(list(turns))])
-        self.engine.count.generated += len(turns)
+        hidden = self.model.forward(branches, tensor(last)[:, None], tensor(positions)[:, None])[:, -1]
+        self.model.choose(list(turns.values()), range(len(turns)), hidden[tensor(list(turns))])
+        self.model.count.generated += len(turns)
         finished = []
         for row, turn in turns.items():
             self._keep(row, 1)

@@ -248,17 +248,3 @@ class TrainablePolicy:
             self.publish()
             self.model = self.model.merge_and_unload().to(dtype)
         save_model(self.model, self.tokenizer, folder)
-
-
-def policy_on(
-    ranks: Ranks, start: Path, base: Path, parameters: Parameters, compute: ComputeConfig, seed: int,
-    reference: Path | None = None,
-) -> TrainablePolicy:  # fmt: skip
-    """The policy of a training on these ranks: divided over them where there are several."""
-    if ranks.count == 1:
-        return TrainablePolicy(start, base, parameters=parameters, compute=compute, seed=seed, reference=reference)
-    from pivotrl_core.training.sharded import ShardedPolicy
-
-    return ShardedPolicy(
-        ranks, start, base=base, parameters=parameters, compute=compute, seed=seed, reference=reference
-    )

@@ -9,11 +9,12 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
-from pivotrl_core.engines import transformers_engine
+from pivotrl_core.engines import branched_model
+from pivotrl_core.engines.branched_model import inverse_transform
 from pivotrl_core.engines.protocol import FinishReason, Request, Sample, SamplingConfig
 from pivotrl_core.engines.session import EpisodeSession
 from pivotrl_core.engines.stems import plan_stems
-from pivotrl_core.engines.transformers_engine import TransformersEngine, inverse_transform
+from pivotrl_core.engines.transformers_engine import TransformersEngine
 from pivotrl_core.errors import ConfigError
 from tests.tiny_models import tiny_model
 
@@ -216,7 +217,7 @@ def test_samples_do_not_depend_on_how_many_logits_fit_a_cache(monkeypatch: pytes
     engine = TransformersEngine(tiny_model("llama"), [EOS])
     prompts = requests(PROMPTS, seeds=4)
     together = engine.sample(prompts, SamplingConfig(0.8, 10)), engine.sample(prompts, GREEDY)
-    monkeypatch.setattr(transformers_engine, "CACHED", 1)
+    monkeypatch.setattr(branched_model, "CACHED", 1)
     assert (engine.sample(prompts, SamplingConfig(0.8, 10)), engine.sample(prompts, GREEDY)) == together
 
 
