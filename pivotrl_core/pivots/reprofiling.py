@@ -36,7 +36,7 @@ class StepSignal:
 
     reward: float
     spread: float
-    equal_share: float
+    zero_variance_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class SaturationRule:
     Attributes:
         window: steps that are looked at, 2 or more.
         limit: how often at most.
-        equal_share: of zero-variance groups, in [0, 1]; saturated above it. None: not looked at.
+        zero_variance_share: of zero-variance groups, in [0, 1]; saturated above it. None: not looked at.
         reward_change: of the mean reward over the window; saturated where it changes by no more. None: not looked at.
         spread_change: the same of the mean standard deviation in a group.
     """
 
     window: int
     limit: int
-    equal_share: float | None = None
+    zero_variance_share: float | None = None
     reward_change: float | None = None
     spread_change: float | None = None
 
@@ -68,7 +68,8 @@ class SaturationRule:
         if done >= self.limit or left < self.window or len(signals) < self.window:
             return None
         seen = signals[-self.window :]
-        if self.equal_share is not None and sum(one.equal_share for one in seen) / self.window > self.equal_share:
+        share = sum(one.zero_variance_share for one in seen) / self.window
+        if self.zero_variance_share is not None and share > self.zero_variance_share:
             return Saturation.EQUAL_GROUPS
         if _is_flat([one.reward for one in seen], self.reward_change):
             return Saturation.REWARD
@@ -80,7 +81,9 @@ def moving_means(signals: Sequence[StepSignal], period: int) -> list[StepSignal]
     parts = [signals[end - period : end] for end in range(period, len(signals) + 1)]
     return [
         StepSignal(
-            fmean(one.reward for one in part), fmean(one.spread for one in part), fmean(one.equal_share for one in part)
+            fmean(one.reward for one in part),
+            fmean(one.spread for one in part),
+            fmean(one.zero_variance_share for one in part),
         )
         for part in parts
     ]

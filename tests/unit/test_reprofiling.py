@@ -42,7 +42,7 @@ def test_a_flat_reward_is_one_whose_line_changes_by_no_more_than_the_limit() -> 
 
 
 def test_the_share_of_zero_variance_groups_is_a_mean_over_the_window_and_has_to_be_above() -> None:
-    rule = SaturationRule(window=2, limit=1, equal_share=0.5)
+    rule = SaturationRule(window=2, limit=1, zero_variance_share=0.5)
     rising = [0.1, 0.9, 0.1]
     assert rule.reason(signals(rising, shares=[0.9, 0.25, 0.75]), 0, 10) is None  # 0.5 is not above 0.5
     assert rule.reason(signals(rising, shares=[0.0, 0.5, 0.75]), 0, 10) is EQUAL  # 0.625
@@ -50,7 +50,7 @@ def test_the_share_of_zero_variance_groups_is_a_mean_over_the_window_and_has_to_
 
 def test_a_flat_spread_counts_by_its_own_limit_and_the_first_reason_is_told() -> None:
     flat, rising = [0.2, 0.2, 0.2], [0.1, 0.2, 0.3]
-    rule = SaturationRule(window=3, limit=1, equal_share=0.9, reward_change=0.01, spread_change=0.05)
+    rule = SaturationRule(window=3, limit=1, zero_variance_share=0.9, reward_change=0.01, spread_change=0.05)
     assert rule.reason(signals(rising, spreads=flat), 0, 10) is SPREAD
     assert rule.reason(signals(flat, spreads=flat), 0, 10) is REWARD
     assert rule.reason(signals(flat, spreads=flat, shares=[1.0] * 3), 0, 10) is EQUAL
