@@ -29,7 +29,7 @@ from pivotrl_core.config.inputs import (
     TrajectorySource,
 )
 from pivotrl_core.config.tree import Config
-from pivotrl_core.engines.hub import HubRepository
+from pivotrl_core.engines.hub import HubRepository, is_model_file
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, write_json
 from pivotrl_core.stages.models import checked_model_folder
@@ -192,6 +192,6 @@ def model_identity(model: ModelSource, base: Path) -> dict[str, Any]:
 def _folder_digest(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(checked_model_folder(folder).iterdir()):
-        if path.is_file() and path.suffix in (".json", ".safetensors", ".txt", ".model", ".jinja"):
+        if path.is_file() and is_model_file(path):
             digest.update(f"{path.name}\0{file_digest(path)}\0".encode())
     return digest.hexdigest()

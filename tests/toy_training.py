@@ -24,10 +24,10 @@ from pivotrl_core.training.divided_sampling import DividedEngine
 from pivotrl_core.training.episode_groups import EpisodeGroups
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.pivot_groups import PivotGroups
+from pivotrl_core.training.policies import policy_on
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.policy_gradient import GroupSource, train_policy_gradient
 from pivotrl_core.training.ranks import ONE_RANK, Ranks
-from pivotrl_core.training.sharded import policy_on
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
 from pivotrl_core.types import (
     Action,

@@ -26,6 +26,11 @@ _NAMES = {"model": "hub model", "dataset": "hub data set"}
 _SECTIONS = {"model": "model", "dataset": "source"}
 
 
+def is_model_file(path: Path) -> bool:
+    """Whether a file of a model's folder is one that is read."""
+    return f"*{path.suffix}" in MODEL_FILES
+
+
 def is_commit(revision: str) -> bool:
     """Whether a revision is a whole commit, which never changes, and no branch or tag."""
     return _COMMIT.fullmatch(revision) is not None

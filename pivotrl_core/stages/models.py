@@ -10,14 +10,12 @@ from pivotrl_core.config.folders import PULLED
 from pivotrl_core.config.inputs import BundledModel, DataConfig, FolderModel, HubModel
 from pivotrl_core.config.tree import Config
 from pivotrl_core.engines.chat import ChatRenderer
-from pivotrl_core.engines.hub import MODEL_FILES, HubRepository, is_commit
+from pivotrl_core.engines.hub import MODEL_FILES, HubRepository, is_commit, is_model_file
 from pivotrl_core.engines.model import ADAPTER, context_tokens, follow_path
 from pivotrl_core.errors import ConfigError
 from pivotrl_core.files import file_digest, read_json
 from pivotrl_core.stages.context import StageContext
 from pivotrl_core.types import Message, Role, content_id
-
-_SUFFIXES = tuple(pattern.removeprefix("*") for pattern in MODEL_FILES)
 
 
 def source_model(context: StageContext, files: Sequence[str] = MODEL_FILES) -> Path:
@@ -70,7 +68,7 @@ def policy_digest(folder: Path, base: Path) -> str:
     A pointer to a commit of the hub says which bytes these are: nothing has to be downloaded.
     """
     folders = [folder, base] if (folder / ADAPTER).exists() else [folder]
-    files = [path for one in folders for path in sorted(one.iterdir()) if path.suffix in _SUFFIXES]
+    files = [path for one in folders for path in sorted(one.iterdir()) if is_model_file(path)]
     return content_id([[path.name, file_digest(path)] for path in files])
 
 

@@ -28,11 +28,11 @@ from pivotrl_core.training.divided_sampling import DividedEngine
 from pivotrl_core.training.episode_groups import EpisodeGroups
 from pivotrl_core.training.optimiser import Optimiser
 from pivotrl_core.training.pivot_groups import PivotGroups
+from pivotrl_core.training.policies import policy_on
 from pivotrl_core.training.policy import TrainablePolicy
 from pivotrl_core.training.policy_gradient import GroupSource, train_policy_gradient
 from pivotrl_core.training.ranks import Ranks, joined_ranks
 from pivotrl_core.training.rounds import Rounds
-from pivotrl_core.training.sharded import policy_on
 from pivotrl_core.training.supervised import SupervisedPlan, train_supervised, trajectory_rows
 
 OnStep = Callable[[Progress, dict[str, float]], None]

@@ -206,15 +206,3 @@ class ShardedPolicy(TrainablePolicy):
         with self.gathered():
             if self.ranks.writes:
                 save_model(self.inner, self.tokenizer, folder, weights=self._sharded.weights())
-
-
-def policy_on(
-    ranks: Ranks, start: Path, base: Path, parameters: Parameters, compute: ComputeConfig, seed: int,
-    reference: Path | None = None,
-) -> TrainablePolicy:  # fmt: skip
-    """The policy of a training on these ranks: divided over them where there are several."""
-    if ranks.count == 1:
-        return TrainablePolicy(start, base, parameters=parameters, compute=compute, seed=seed, reference=reference)
-    return ShardedPolicy(
-        ranks, start, base=base, parameters=parameters, compute=compute, seed=seed, reference=reference
-    )

@@ -9,25 +9,22 @@ Format: https://github.com/OpenHands/OpenHands, openhands/events
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pivotrl_core.trajectories.chat_messages import read_chat_message
 from pivotrl_core.trajectories.drops import DropReason
+from pivotrl_core.trajectories.event_runs import EventRun
 from pivotrl_core.trajectories.fields import (
-    first_name,
     read_arguments,
     read_content,
     read_list,
     read_object,
     read_tools,
     reject,
-    short_values,
 )
-from pivotrl_core.trajectories.marks import HARNESS, LEFT_OUT
 from pivotrl_core.trajectories.protocol import ITEMS
-from pivotrl_core.types import Json, Message, Role, Tool, ToolCall, Trajectory
+from pivotrl_core.types import Json, Message, Role, ToolCall, Trajectory
 
 EVENT_KEYS = (ITEMS, "history", "trajectory", "events")
 ACTIONS = frozenset({
@@ -43,15 +40,11 @@ BOOKKEEPING = frozenset({
 
 
 @dataclass(slots=True)
-class _Run:
-    """What has been read of a run so far."""
+class _Run(EventRun):
+    """Which responses were read, and whose call each event is."""
 
-    messages: list[Message] = field(default_factory=list)
-    tools: tuple[Tool, ...] = ()
     responses: set[str] = field(default_factory=set)
     calls: dict[str, str] = field(default_factory=dict)  # id of the event -> id of its call
-    left_out: Counter[str] = field(default_factory=Counter)
-    condensed: bool = False
 
 
 class OpenHandsReader:
@@ -67,17 +60,7 @@ class OpenHandsReader:
         run = _Run()
         for where, event in _events(read_list(row.get(key), key), key):
             _read_event(event, where, run)
-        metadata = {**short_values(row), HARNESS: self.name}
-        if run.left_out:
-            metadata[LEFT_OUT] = dict(sorted(run.left_out.items()))
-        return Trajectory(
-            tuple(run.messages),
-            run.tools,
-            domain="software",
-            source=source,
-            group=first_name(row, ("instance_id",)),
-            metadata=metadata,
-        )
+        return run.trajectory(row, source, self.name)
 
 
 def _are_events(value: Json) -> bool:

@@ -7,13 +7,12 @@ Format: https://docs.openhands.dev/sdk/arch/events
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pivotrl_core.trajectories.chat_messages import read_chat_message
+from pivotrl_core.trajectories.event_runs import EventRun
 from pivotrl_core.trajectories.fields import (
-    first_name,
     read_arguments,
     read_call_name,
     read_content,
@@ -21,25 +20,19 @@ from pivotrl_core.trajectories.fields import (
     read_list,
     read_object,
     read_tools,
-    short_values,
 )
-from pivotrl_core.trajectories.marks import HARNESS, LEFT_OUT
 from pivotrl_core.trajectories.protocol import ITEMS
-from pivotrl_core.types import Json, Message, Role, Tool, ToolCall, Trajectory
+from pivotrl_core.types import Json, Message, Role, ToolCall, Trajectory
 
 EVENT_KEYS = (ITEMS, "history", "events")
 RESULTS = frozenset({"ObservationEvent", "AgentErrorEvent", "UserRejectObservation"})
 
 
 @dataclass(slots=True)
-class _Run:
-    """What has been read of a run so far."""
+class _Run(EventRun):
+    """Which response the last turn came from."""
 
-    messages: list[Message] = field(default_factory=list)
-    tools: tuple[Tool, ...] = ()
     response: str = ""  # of the last message, where it is a turn with calls
-    left_out: Counter[str] = field(default_factory=Counter)
-    condensed: bool = False
 
 
 class OpenHandsSdkReader:
@@ -55,17 +48,7 @@ class OpenHandsSdkReader:
         run = _Run()
         for index, value in enumerate(read_list(row.get(key), key)):
             _read_event(read_object(value, f"{key}[{index}]"), f"{key}[{index}]", run)
-        metadata = {**short_values(row), HARNESS: self.name}
-        if run.left_out:
-            metadata[LEFT_OUT] = dict(sorted(run.left_out.items()))
-        return Trajectory(
-            tuple(run.messages),
-            run.tools,
-            domain="software",
-            source=source,
-            group=first_name(row, ("instance_id",)),
-            metadata=metadata,
-        )
+        return run.trajectory(row, source, self.name)
 
 
 def _are_events(value: Json) -> bool:
