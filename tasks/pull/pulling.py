@@ -12,7 +12,7 @@ import logging
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,6 +64,8 @@ def pull(source: Source, target: Path, *, prune: bool = False, staging: Path | N
             remove_unfinished(target / name)
         manifest = _bring_up_to_date(origin, target, staging, prune)
         shutil.rmtree(staging, ignore_errors=True)
+        with suppress(OSError):  # another source's is in it
+            staging.parent.rmdir()
     return manifest
 
 
