@@ -17,7 +17,7 @@ MAX_PARAM = 6000
 MAX_TAG = 5000
 GIT_TAGS = {"commit": "mlflow.source.git.commit", "branch": "mlflow.source.git.branch"}
 ARTIFACT_KEYS = frozenset({"diff"})
-_NAME = re.compile(r"[\w\- ]+")  # MLflow takes little more in a parameter's name; other keys are free text
+_NAME = re.compile(r"\w[\w\-. :/]*")  # what MLflow takes in a parameter's name; other keys are free text
 
 
 def flatten(tree: Mapping[str, Json], prefix: str = "") -> dict[str, str]:

@@ -90,7 +90,7 @@ def test_name_inputs_data_and_artifacts_come_back_too(root: Path, monkeypatch: p
 
 
 def test_a_record_that_cannot_be_shown_hides_no_other(root: Path, caplog: pytest.LogCaptureFixture):
-    (root / "graph.yaml").write_text("no graph")
+    (root / "reports/evaluate/sft-0/report.json").write_text("{}")
     git(root, "commit", "--quiet", "--all", "--message", "bad")
     git(root, "update-ref", "refs/pivotrl/runs/a-bad-one", "HEAD")
     with caplog.at_level("WARNING"):
