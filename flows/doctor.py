@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import PivotRLError
-from tasks.project_lock import read_holder
+from tasks.project_lock import is_left_behind, read_holder
 from tasks.settings import State, dvc_cache, find_checkout, find_state, main_checkout
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _checkout(root: Path) -> list[Check]:
     state = find_state(root)
     checks.extend(_disks(root, state))
     holder = read_holder(state.lock)
-    busy = holder is not None and not holder.process.is_dead()
+    busy = holder is not None and not is_left_behind(holder, state.lock)
     checks.append(Check("lock", not busy, str(holder) if busy else "free", "wait for it, or end it", needed=False))
     return [*checks, _prefect(), _mlflow(state.tracking_uri)]
 

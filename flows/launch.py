@@ -171,7 +171,11 @@ def open_ui(port: int, rebuild: bool = False) -> None:
     if rebuild:
         from tasks.tracking.rebuild import rebuild_runs
 
-        print(f"recorded anew: {', '.join(rebuild_runs(root, uri)) or 'nothing, MLflow shows every run'}", flush=True)
+        rebuilt, failed = rebuild_runs(root, uri)
+        none = "nothing" if failed else "nothing, MLflow shows every run"
+        print(f"recorded anew: {', '.join(rebuilt) or none}", flush=True)
+        if failed:
+            print(f"could not be recorded (the reasons are above): {', '.join(failed)}", flush=True)
     if uri.startswith(("http://", "https://")):
         address = without_credentials(uri)
         print(f"the runs are on the MLflow server {address} (MLFLOW_TRACKING_URI): open that; nothing was started here")

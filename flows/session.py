@@ -17,7 +17,7 @@ from pivotrl_core.config.inputs import HubModel
 from pivotrl_core.config.loading import parse_config
 from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import ConfigError
-from tasks.confidential import holds_key
+from tasks.confidential import parameter_that_holds_key
 from tasks.graph import Workplace, restore
 from tasks.leftovers import remove_leftovers
 from tasks.project_lock import hold_lock
@@ -62,12 +62,14 @@ def load_request(checkout: Path, request: Request) -> tuple[Mapping[str, object]
 
 def _refuse_keys(snapshot: Snapshot, values: Mapping[str, object]) -> None:
     """Raise ConfigError where parameters hold a key: they are recorded and shown, whatever else is left out."""
-    if any(name.startswith("params.yaml (") for name in snapshot.left_out) or holds_key(
-        "params.yaml", values_text(values).encode()
-    ):
+    where = parameter_that_holds_key(values)
+    if where is None and any(name.startswith("params.yaml (") for name in snapshot.left_out):
+        where = "params.yaml"
+    if where is not None:
         raise ConfigError(
-            "params.yaml: a key or a password stands in it, and every run's record has its parameters; take it out, "
-            "comments too, and set the variable of the environment that is read for it"
+            f"{where}: a key or a password stands there, and every run's record has its parameters; take it out, "
+            "comments too, and set the variable of the environment that is read for it (what only looks like one, in a "
+            "change of params.yaml, is taken once it is committed)"
         )
 
 

@@ -41,7 +41,7 @@ _KEYS = re.compile(
     re.VERBOSE,
 )
 _NAMED = rb"""(secret|passwd|password|access_?key|api_?key|auth_?token|access_?token|account_?key|sas_?token|
-    private_?key|connection_?string)(_?(id|key))?["']?\]?\s*[=:]\s*"""
+    private_?key|connection_?string)(_?(id|key))?["']?\]?[ \t]*[=:][ \t]*"""
 _SETTING = re.compile(_NAMED + rb"""["']?(?![$<{*%])[^\s"',;(){}]{8,}""", re.IGNORECASE | re.VERBOSE)
 _LITERAL = re.compile(_NAMED + rb"""["'](?=[^"']*[0-9])(?=[^"']*[A-Za-z])[A-Za-z0-9/+_=-]{16,}["']""",
                       re.IGNORECASE | re.VERBOSE)  # fmt: skip
@@ -85,6 +85,25 @@ def holds_key(name: str, new: bytes, old: bytes = b"") -> bool:
     lines = b"\n".join(line for line in new.splitlines() if line not in known)
     named = _LITERAL if PurePosixPath(name).suffix in _CODE else _SETTING
     return bool(_KEYS.search(lines) or named.search(lines))
+
+
+def parameter_that_holds_key(values: object, name: str = "") -> str | None:
+    """The dotted name of a parameter whose value is a key, or a word under the name of one; None where there is none.
+
+    Of text with blanks only known forms of keys count: a rubric may speak of passwords.
+    """
+    if isinstance(values, Mapping):
+        found = (
+            parameter_that_holds_key(value, f"{name}.{key}" if name else str(key)) for key, value in values.items()
+        )
+        return next((one for one in found if one), None)
+    if isinstance(values, (list, tuple)):
+        return next((one for one in (parameter_that_holds_key(value, name) for value in values) if one), None)
+    if not isinstance(values, str):
+        return None
+    word = f"{name.rpartition('.')[2]}: {values}" if not re.search(r"\s", values) else values
+    pattern = _SETTING if word != values else _KEYS
+    return name if pattern.search(word.encode()) or _KEYS.search(values.encode()) else None
 
 
 def without_keys(text: str, environment: Mapping[str, str] = os.environ) -> str:

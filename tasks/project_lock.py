@@ -96,7 +96,7 @@ def _try_once(path: Path, mine: Holder, life: ExitStack) -> Holder | None:
     """Take the lock if it is free or its holder is dead, until `life` is closed; otherwise say who has it."""
     with _guard(path):
         other = read_holder(path)
-        if other is not None and not other.process.is_dead() and not _left_behind(other, path):
+        if other is not None and not is_left_behind(other, path):
             return other
         _life_file(path).unlink(missing_ok=True)  # what a dead holder started may still have it open
         fcntl.flock(life.enter_context(_life_file(path).open("w")), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -104,18 +104,19 @@ def _try_once(path: Path, mine: Holder, life: ExitStack) -> Holder | None:
         return None
 
 
-def _left_behind(other: Holder, path: Path) -> bool:
-    """Whether a holder under another host name on this very machine (a container beside us, or its host) has ended.
+def is_left_behind(holder: Holder, path: Path) -> bool:
+    """Whether the holder of the lock at `path` has certainly ended.
 
-    Its process has another number there, but both have one kernel, which gives up what a dead process locked.
+    Under another host name on this very machine (a container beside us, or its host) its process has another number,
+    but both have one kernel, which gives up what a dead process locked.
     """
-    if other.process.is_here() or other.process.boot != boot_id():
-        return False
-    with _life_file(path).open("a") as life:
-        try:
+    if holder.process.is_here() or holder.process.boot != boot_id():
+        return holder.process.is_dead()
+    try:
+        with _life_file(path).open("r+") as life:
             fcntl.flock(life, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+    except (BlockingIOError, FileNotFoundError):  # it lives; or it is of a version that kept no such file
+        return False
     return True
 
 

@@ -131,7 +131,9 @@ def policy_loss(
     if config.level == RatioLevel.SEQUENCE:
         length_N = mask_NT.sum(dim=1).clamp(min=1)
         log_ratio_NT = (log_ratio_NT.sum(dim=1) / length_N)[:, None].expand_as(mask_NT)
-    ratio_NT = log_ratio_NT.clamp(max=LARGEST_LOG_RATIO).exp()
+    # The value is bounded, the gradient is that of the ratio all the same: clamp alone would have none up there.
+    above_NT = (log_ratio_NT - LARGEST_LOG_RATIO).clamp(min=0.0).detach()
+    ratio_NT = (log_ratio_NT - above_NT).exp()
     advantages_N1 = advantages_N.to(logprobs_NT.dtype)[:, None]
     clipped_NT = ratio_NT.clamp(1.0 - config.clip_low, 1.0 + config.clip_high)
     loss_NT = -torch.minimum(ratio_NT * advantages_N1, clipped_NT * advantages_N1)

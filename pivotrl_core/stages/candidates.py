@@ -82,6 +82,8 @@ def _token_check(context: StageContext) -> Callable[[Candidate], str]:
         action_ids = renderer.action_ids(candidate.expert)
         if len(action_ids) > data.max_action_tokens:
             return "action_too_long"
-        return "" if renderer.is_one_turn(action_ids) else "special_token_in_action"
+        if not renderer.is_one_turn(action_ids):
+            return "special_token_in_action"
+        return "action_not_readable" if renderer.parse(action_ids, candidate.tools).error else ""
 
     return check

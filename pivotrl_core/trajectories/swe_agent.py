@@ -39,7 +39,8 @@ class SweAgentReader:
                 others += 1
                 continue
             message = _read_entry(entry, f"history[{index}]", f"call_{index}")
-            if message.role is Role.ASSISTANT and (entry.get("is_demo") or not message.tool_calls):
+            idle = "action" in entry and not message.tool_calls  # a chat under this key has no actions
+            if message.role is Role.ASSISTANT and (entry.get("is_demo") or idle):
                 state_only.append(len(messages))
             messages.append(as_result(message, messages[-1] if messages else None))
         metadata = {**_outcome(row), HARNESS: self.name}

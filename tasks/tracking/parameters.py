@@ -7,6 +7,7 @@ absolute paths, one spelling for each number.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -14,6 +15,7 @@ from pathlib import PurePath
 from pivotrl_core.types import Json, canonical_json
 
 MAX_PARAM = 6000
+MAX_NAME = 250
 MAX_TAG = 5000
 GIT_TAGS = {"commit": "mlflow.source.git.commit", "branch": "mlflow.source.git.branch"}
 ARTIFACT_KEYS = frozenset({"diff"})
@@ -32,10 +34,15 @@ def flatten(tree: Mapping[str, Json], prefix: str = "") -> dict[str, str]:
 def _leaves(tree: Mapping[str, Json], prefix: str) -> Iterator[tuple[str, str]]:
     for key, value in tree.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value and all(map(_NAME.fullmatch, value)):
+        if isinstance(value, Mapping) and value and all(_is_name(f"{name}.{one}") for one in value):
             yield from _leaves(value, f"{name}.")
         else:
             yield name, _limited(value_text(value, name), MAX_PARAM)
+
+
+def _is_name(name: str) -> bool:
+    """Whether MLflow takes it for a parameter: plain characters, and a path that means itself."""
+    return len(name) <= MAX_NAME and bool(_NAME.fullmatch(name)) and posixpath.normpath(name) == name
 
 
 def value_text(value: Json, name: str) -> str:

@@ -30,14 +30,19 @@ from tasks.tracking.tracker import COMMIT_TAG, Tracker
 log = logging.getLogger(__name__)
 
 
-def rebuild_runs(root: Path, uri: str) -> list[str]:
-    """Record every recorded run of a checkout that MLflow does not show, or not whole. Returns their ids.
+def rebuild_runs(root: Path, uri: str) -> tuple[list[str], list[str]]:
+    """Record every recorded run of a checkout that MLflow does not show, or not whole.
 
-    One that cannot be shown is told in the log, and the others go on.
+    Returns:
+        Ids of the runs recorded anew, and of those that could not be, each with its reason in the log.
+
+    Raises:
+        MlflowException: The store does not answer.
     """
+    Tracker(uri, TrackingConfig().experiment)
     repository, runs = Repository(root), find_state(root).runs
     listed = repository.text("for-each-ref", "--sort=creatordate", "--format=%(objectname) %(refname)", RUN_REFS)
-    rebuilt = []
+    rebuilt, failed = list[str](), list[str]()
     for commit, ref in (line.split(" ", 1) for line in listed.splitlines()):
         run_id = ref.removeprefix(RUN_REFS)
         if repository.read(commit, COMPARED) is None:
@@ -47,8 +52,9 @@ def rebuild_runs(root: Path, uri: str) -> list[str]:
                 if _rebuild_missing(uri, folder, run_id, _facts(repository, commit), commit, runs / run_id):
                     rebuilt.append(run_id)
         except Exception as error:  # noqa: BLE001 - one record that MLflow refuses must not hide the others
-            log.warning("run %s is not in MLflow: %s", run_id, error)
-    return rebuilt
+            log.warning("run %s is not in MLflow: %s: %s", run_id, type(error).__name__, error)
+            failed.append(run_id)
+    return rebuilt, failed
 
 
 def _rebuild_missing(

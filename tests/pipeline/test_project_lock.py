@@ -69,6 +69,14 @@ def test_a_holder_under_another_host_name_of_this_machine_frees_the_lock_by_its_
             assert read_holder(path) == mine
 
 
+def test_a_holder_without_the_file_of_its_life_is_taken_for_living(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    write_json(path, {**this_process().to_json(), "host": "worker", "run_id": "of an earlier version"})
+    for _ in range(2):  # nor does asking make one
+        with pytest.raises(LockedError), hold_lock(path, "run-two", wait=0):
+            pass
+
+
 def test_a_holder_of_another_machine_is_never_taken_for_dead_and_the_remedy_can_be_done(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     elsewhere = {**this_process().to_json(), "host": "elsewhere", "boot": "another", "run_id": "run-one"}

@@ -34,8 +34,8 @@ def test_runs_that_mlflow_lost_are_shown_again_from_their_reports_and_the_others
     shown = tracker.start_run("run-two", "shown", {})
     tracker.finish_run(shown, "FINISHED")
     tracker.client.set_tag(shown, COMMIT_TAG, git(root, "rev-parse", "HEAD"))
-    assert rebuild_runs(root, uri) == ["run-one"]
-    assert rebuild_runs(root, uri) == []
+    assert rebuild_runs(root, uri) == (["run-one"], [])
+    assert rebuild_runs(root, uri) == ([], [])
     runs = tracker.client.search_runs([tracker.experiment_id])
     named = {run.info.run_name: run for run in runs}
     assert len(runs) == len(named) == 5
@@ -76,7 +76,7 @@ def test_name_inputs_data_and_artifacts_come_back_too(root: Path, monkeypatch: p
     page.parent.mkdir(parents=True)
     page.write_text("<html></html>")
     uri = f"sqlite:///{root.parent / 'mlflow.db'}"
-    assert rebuild_runs(root, uri) == ["run-one"]
+    assert rebuild_runs(root, uri) == (["run-one"], [])
     tracker = Tracker(uri, "pivotrl")
     runs = {run.info.run_name: run for run in tracker.client.search_runs([tracker.experiment_id])}
     assert set(runs) == {"nightly-run-one", "base-0", "sft-0", "pivotrl-0"}
@@ -94,7 +94,7 @@ def test_a_record_that_cannot_be_shown_hides_no_other(root: Path, caplog: pytest
     git(root, "commit", "--quiet", "--all", "--message", "bad")
     git(root, "update-ref", "refs/pivotrl/runs/a-bad-one", "HEAD")
     with caplog.at_level("WARNING"):
-        assert rebuild_runs(root, f"sqlite:///{root.parent / 'mlflow.db'}") == ["run-one"]
+        assert rebuild_runs(root, f"sqlite:///{root.parent / 'mlflow.db'}") == (["run-one"], ["a-bad-one"])
     assert "run a-bad-one is not in MLflow" in caplog.text
 
 
@@ -109,7 +109,7 @@ def test_a_stage_that_left_the_graph_and_stayed_in_dvc_lock_is_no_part_of_the_ru
     git(root, "commit", "--quiet", "--all", "--message", "x")
     git(root, "update-ref", "refs/pivotrl/runs/run-one", "HEAD")
     uri = f"sqlite:///{root.parent / 'mlflow.db'}"
-    assert rebuild_runs(root, uri) == ["run-one"]
+    assert rebuild_runs(root, uri) == (["run-one"], [])
     tracker = Tracker(uri, "pivotrl")
     assert len(tracker.client.search_runs([tracker.experiment_id])) == 4  # the parent and three arms
 
@@ -120,10 +120,10 @@ def test_a_run_that_is_there_in_part_is_completed_but_not_one_that_is_being_writ
     parent = tracker.start_run("run-one", "begun", {})
     other = replace(this_process(), pid=os.getppid(), started=start_time(os.getppid()) or 0.0)
     tracker.client.set_tag(parent, PROCESS_TAG, str(other))
-    assert rebuild_runs(root, uri) == []
+    assert rebuild_runs(root, uri) == ([], [])
     tracker.end_running("run-one", "FAILED", "its tracking failed")
-    assert rebuild_runs(root, uri) == ["run-one"]
-    assert rebuild_runs(root, uri) == []
+    assert rebuild_runs(root, uri) == (["run-one"], [])
+    assert rebuild_runs(root, uri) == ([], [])
     run = tracker.client.get_run(parent)
     assert run.info.status == "FINISHED"
     assert run.data.tags[COMMIT_TAG] == git(root, "rev-parse", "HEAD")

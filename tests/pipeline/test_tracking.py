@@ -136,10 +136,13 @@ def test_a_process_is_told_from_another_one_with_its_pid():
 
 def test_a_mapping_whose_keys_are_no_names_is_one_parameter(tracker: Tracker):
     comparators = {"book": {"passengers[].name": "words"}, "*": {"request_id": "ignored"}}
-    parent = tracker.start_run("run-keys", "demo", {"verifier": {"kind": "functional", "comparators": comparators}})
+    keys = [{"a//b": 1}, {"a/../b": 1}, {"https://x.y/z": 1}, {"a/": 1}, {"k" * 300: 1}]
+    config = {"verifier": {"kind": "functional", "comparators": comparators}, **dict(zip("vwxyz", keys, strict=True))}
+    parent = tracker.start_run("run-keys", "demo", config)
     params = tracker.client.get_run(parent).data.params
     assert params["verifier.kind"] == "functional"
     assert json.loads(params["verifier.comparators"]) == comparators
+    assert [json.loads(params[name]) for name in "vwxyz"] == keys
 
 
 def test_the_table_is_the_description_and_weights_are_no_artifact(tracker: Tracker, tmp_path: Path):

@@ -68,6 +68,13 @@ def test_a_failed_compact_call_is_an_error(text: str, error: str) -> None:
         ("Write to a@b.c please.", "Write to a@b.c please.", ""),
         ("<think>hm</think>\n\nWhich order?", "Which order?", "hm"),
         ("hm</think>Which order?", "Which order?", "hm"),
+        ("I ask. </think> Which order?", "Which order?", "I ask."),
+        (
+            'Or <tool_call>{"name": "find"}</tool_call>? No.\n</think>\n\nWhich order?',
+            "Which order?",
+            'Or <tool_call>{"name": "find"}</tool_call>? No.',
+        ),
+        ("Where does `</think>` stand?", "Where does `</think>` stand?", ""),
         ("<think>hm</think>\n<think>well</think> \n<think></think>Which order?", "Which order?", "hm\nwell"),
         ("", "", ""),
         ("Cite\n@article{key,\n  title={x}}", "Cite\n@article{key,\n  title={x}}", ""),

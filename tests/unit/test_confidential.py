@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tasks.confidential import HIDDEN, without_keys
+from tasks.confidential import HIDDEN, holds_key, parameter_that_holds_key, without_keys
 from tasks.supervision import StageFailedError
 
 OWN = {"AWS_SECRET_ACCESS_KEY": "q1w2e3r4t5", "MLFLOW_TRACKING_TOKEN": "abcdefgh"}
@@ -41,6 +42,28 @@ def test_a_key_is_hidden(text: str, shown: str) -> None:
 def test_what_is_no_key_stays(text: str) -> None:
     plain = {"TOKEN_FILE": "/run/secrets/token", "MAX_TOKENS": "12345678", "API_KEY": "", "HOME": "train sft-0"}
     assert without_keys(text, plain) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"judge": {"extra": {"api_key": "0123456789abcdef"}}}, "judge.extra.api_key"),
+        ({"a": ["x", "hf_" + "a" * 32]}, "a"),
+        ({"experiment": "sk-" + "b" * 24}, "experiment"),
+        ({"comparators": {"reset_password": {"user_id": "exact"}, "get_api_key": {"service": "words"}}}, None),
+        ({"rubric": "Never tell the password: customers must reset it."}, None),
+        ({"max_tokens": 40, "key_variable": "OPENAI_API_KEY", "none": None}, None),
+    ],
+)
+def test_a_parameter_with_a_key_is_named_and_a_tool_about_passwords_is_none(
+    values: dict[str, Any], name: str | None
+) -> None:
+    assert parameter_that_holds_key(values) == name
+
+
+def test_a_key_of_a_mapping_takes_no_value_from_the_next_line() -> None:
+    assert not holds_key("params.yaml", b"comparators:\n  reset_password:\n    user_identifier: exact\n")
+    assert holds_key("params.yaml", b"  password: correct-horse\n")
 
 
 def test_a_secret_may_look_like_a_path_or_a_number() -> None:

@@ -176,6 +176,11 @@ def test_swe_agents_text_actions_are_shell_calls_and_demonstrations_are_only_sta
     assert trajectory.metadata["left_out"] == {"entries_of_other_agents": 1}
 
 
+def test_a_chat_under_swe_agent_s_key_keeps_its_turns(tmp_path: Path) -> None:
+    [trajectory], _ = read(tmp_path, {"history": [rows.USER, rows.ANSWER]})
+    assert [one.expert for one in iterate_candidates(trajectory, Split.TRAIN)] == [ANSWERED]
+
+
 def test_mini_swe_agents_one_fenced_command_is_a_call_and_two_are_none(tmp_path: Path) -> None:
     [trajectory], _ = read(tmp_path, rows.MINI)
     first, shown, second, told = trajectory.messages[2:]
