@@ -26,7 +26,9 @@ from torch import Tensor
 
 from pivotrl_core.grpo.choices import RatioLevel
 
-LARGEST_LOG_RATIO = 20.0  # far above any clip; exp of what is much larger is infinite, and its gradient no number
+LARGEST_LOG_RATIO = 20.0
+"""Far above any clip. exp of what is much larger is infinite, and its gradient no number: so the ratio is bounded, and
+its gradient too, but is not cut off as by a clamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,6 @@ def policy_loss(
     if config.level == RatioLevel.SEQUENCE:
         length_N = mask_NT.sum(dim=1).clamp(min=1)
         log_ratio_NT = (log_ratio_NT.sum(dim=1) / length_N)[:, None].expand_as(mask_NT)
-    # The value is bounded, the gradient is that of the ratio all the same: clamp alone would have none up there.
     above_NT = (log_ratio_NT - LARGEST_LOG_RATIO).clamp(min=0.0).detach()
     ratio_NT = (log_ratio_NT - above_NT).exp()
     advantages_N1 = advantages_N.to(logprobs_NT.dtype)[:, None]
