@@ -104,19 +104,26 @@ def carry_out(
 
 @contextmanager
 def failure_told(flow: str, root: Path, run_id: str) -> Iterator[None]:
-    """Tell of what fails inside, once: where it is told further in, the id's mark is there."""
+    """Tell of what fails inside, once: where it is told further in, the id's mark is there.
+
+    An id that is none, or that a recorded run has, gets no mark: it would keep the next such failure quiet.
+    """
+    told_as = run_id if is_run_id(run_id) and not _is_recorded(root, run_id) else new_run_id()
     try:
         yield
     except Exception as error:
-        told_as = run_id if is_run_id(run_id) else _own_run_id()
         tell_failure(told_as, flow, str(error), find_state(root).runs / told_as)
         raise
 
 
 def refuse_known(root: Path, run_id: str) -> None:
     """Raise ConfigError for the id of a recorded run: its record would be lost, and MLflow would mix the two."""
-    if Repository(root).resolve(RUN_REFS + run_id) is not None:
+    if _is_recorded(root, run_id):
         raise ConfigError(f"run_id {run_id}: a recorded run has it; give another one, or none")
+
+
+def _is_recorded(root: Path, run_id: str) -> bool:
+    return Repository(root).resolve(RUN_REFS + run_id) is not None
 
 
 def _nothing(_session: Session) -> None:

@@ -25,6 +25,7 @@ from tasks.repository import RUN_REFS, Repository
 from tasks.run_reports import read_run
 from tasks.settings import find_state
 from tasks.tracking.child_run import ChildRun, data_inputs
+from tasks.tracking.database import open_client
 from tasks.tracking.tracker import COMMIT_TAG, Tracker
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ def rebuild_runs(root: Path, uri: str) -> tuple[list[str], list[str]]:
     Raises:
         MlflowException: The store does not answer.
     """
-    Tracker(uri, TrackingConfig().experiment)
+    open_client(uri).search_experiments(max_results=1)  # one that does not answer is told once, not for each run
     repository, runs = Repository(root), find_state(root).runs
     listed = repository.text("for-each-ref", "--sort=creatordate", "--format=%(objectname) %(refname)", RUN_REFS)
     rebuilt, failed = list[str](), list[str]()

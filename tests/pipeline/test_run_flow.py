@@ -111,6 +111,7 @@ def test_a_run_executes_all_stages_and_a_second_one_none(checkout: Path) -> None
     assert "reports/compare/table.md" in git(checkout, "ls-tree", "-r", "--name-only", first.commit)
     with pytest.raises(ConfigError, match="run_id run-1: a recorded run has it"):
         _flow("run", pull=_pull(a="one two three"))(checkout, "run-1", Request())
+    assert not (find_state(checkout).runs / "run-1" / "failure-told").exists()  # a third time is told as well
     assert git(checkout, "rev-parse", f"{RUN_REFS}run-1").strip() == first.commit
 
 
