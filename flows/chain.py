@@ -1,11 +1,10 @@
-"""The chain that run, sweep and nightly share: pull, ask DVC once, bring stages up to date in order."""
+"""The chain that run, sweep and nightly share: pull, ask DVC once, bring every stage up to date."""
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from prefect import task
@@ -13,12 +12,14 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
 from flows.session import Session
+from flows.side_by_side import Ended, SideBySide, Waiting
 from flows.terminal import LogEcho, say, together
 from pivotrl_core.addresses import without_credentials
 from pivotrl_core.errors import PivotRLError
 from pivotrl_core.processes import last_lines
 from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
 from tasks.settings import child_environment, main_checkout
+from tasks.shares import stages_at_once
 from tasks.skipped import lacked_sandbox
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
 from tasks.supervision import StageFailedError, run_supervised
@@ -127,54 +128,91 @@ def run_chain(
 def bring_all(
     session: Session, recording: Recording, outcomes: dict[str, Outcome], keep_going: bool = False
 ) -> dict[str, Outcome]:
-    """Bring every stage of the graph up to date. Returns what became of each, after `outcomes` of those before it.
+    """Bring every stage of the graph up to date, side by side where none of them needs the other.
+
+    Returns what became of each, after `outcomes` of those before it.
 
     Raises:
-        ChainFailedError: A stage failed; with `keep_going` only after all that do not need it.
+        ChainFailedError: A stage failed. With `keep_going` only after all that do not need it, else after those that
+            were at work beside it.
     """
-    errors: dict[str, BaseException] = {}
-    skipped: list[str] = []
-    for status in query_graph(session.root):
-        if status.frozen:
-            continue
-        if any(dep in errors or dep in skipped for dep in status.deps):
-            skipped.append(status.name)
-            continue
-        try:
-            outcomes[status.name] = _run_one(session, recording, status, outcomes)
-        except PivotRLError as error:
-            errors[status.name] = error
-            say(f"{status.name}: failed")
-            if not keep_going:
-                break
-    if errors:
-        failure = ChainFailedError(errors, skipped)
+    order = query_graph(session.root)
+    with SideBySide(session.place, stages_at_once(session.config)) as at_work:
+        chain = _Chain(session, recording, outcomes, Waiting(order), at_work, keep_going)
+        chain.run()
+    if chain.errors:
+        skipped = [status.name for status in order if status.name in chain.skipped]
+        failure = ChainFailedError(chain.errors, skipped)
         failure.outcomes = outcomes
         raise failure
     return outcomes
 
 
-def _run_one(session: Session, recording: Recording, status: StageStatus, outcomes: dict[str, Outcome]) -> Outcome:
-    """One stage. DVC is asked again where a stage before it has just been run or restored."""
-    moved = any(outcomes.get(dep, Outcome.UNCHANGED) is not Outcome.UNCHANGED for dep in status.deps)
-    changed = is_changed(session.root, status.name) if moved else status.changed
-    outcome = _bring(session, recording, status, changed)
-    if outcome is not Outcome.RAN and lacked_sandbox(session.root, status.outs):
-        say(f"{status.name}: benchmarks were skipped for want of a sandbox, which is there now")
-        outcome = _bring(session, recording, status, changed=True, force=True)
-    return outcome
+@dataclass(slots=True)
+class _Chain:
+    """A chain at work: `outcomes` of what is up to date, `errors` of what failed, `skipped` what needs that."""
 
+    session: Session
+    recording: Recording
+    outcomes: dict[str, Outcome]
+    waiting: Waiting
+    at_work: SideBySide
+    keep_going: bool
+    errors: dict[str, BaseException] = field(default_factory=dict)
+    skipped: set[str] = field(default_factory=set)
 
-def _bring(session: Session, recording: Recording, status: StageStatus, changed: bool, force: bool = False) -> Outcome:
-    """Bring a stage up to date, and show what it does."""
-    poll = None
-    started = time.monotonic()
-    if changed:
+    def run(self) -> None:
+        """Begin what can begin and wait for what is at work, until nothing is left of either."""
+        while True:
+            while self.at_work.has_room and (status := self.waiting.take()) is not None:
+                self._begin(status)
+            if self.at_work.is_idle:
+                return
+            self._end(self.at_work.next_ended())
+
+    def _begin(self, status: StageStatus) -> None:
+        if any(dep in self.errors or dep in self.skipped for dep in status.deps):
+            self.skipped.add(status.name)
+            self.waiting.settle(status.name)
+        elif self._is_changed(status):
+            self._start(status)
+        else:
+            state = bring_up_to_date(status.name, StageJob(self.session.place, changed=False), return_state=True)
+            self._end(Ended(status, state, 0.0))
+
+    def _is_changed(self, status: StageStatus) -> bool:
+        """DVC is asked again where a stage before it has just been run or restored."""
+        moved = any(self.outcomes.get(dep, Outcome.UNCHANGED) is not Outcome.UNCHANGED for dep in status.deps)
+        return is_changed(self.session.root, status.name) if moved else status.changed
+
+    def _start(self, status: StageStatus, force: bool = False) -> None:
+        """Let it work, and show what it does."""
         say(f"{status.name}: started")
-        echo = LogEcho(session.place.logs / f"{status.name}.log")
-        poll = together(recording.follow(status.name, status.outs), echo.poll)
-    job = StageJob(session.place, changed, force, poll=poll)
-    outcome = outcome_of(bring_up_to_date(status.name, job, return_state=True))
-    seconds = f" in {time.monotonic() - started:.0f} s" if outcome is Outcome.RAN else ""
-    say(f"{status.name}: {outcome}{seconds}")
-    return outcome
+        echo = LogEcho(self.session.place.logs / f"{status.name}.log")
+        poll = together(self.recording.follow(status.name, status.outs), echo.poll)
+        self.at_work.begin(status, poll, force=force)
+
+    def _end(self, ended: Ended) -> None:
+        status = ended.status
+        try:
+            outcome = outcome_of(ended.state)
+        except PivotRLError as error:
+            self._fail(status, error)
+            return
+        seconds = f" in {ended.seconds:.0f} s" if outcome is Outcome.RAN else ""
+        say(f"{status.name}: {outcome}{seconds}")
+        if outcome is not Outcome.RAN and lacked_sandbox(self.session.root, status.outs):
+            say(f"{status.name}: benchmarks were skipped for want of a sandbox, which is there now")
+            self._start(status, force=True)
+            return
+        self.outcomes[status.name] = outcome
+        self.waiting.settle(status.name)
+
+    def _fail(self, status: StageStatus, error: PivotRLError) -> None:
+        self.errors[status.name] = error
+        self.waiting.settle(status.name)
+        say(f"{status.name}: failed")
+        if not self.keep_going:
+            self.waiting.drop()
+            if not self.at_work.is_idle:
+                say(f"waiting for {', '.join(self.at_work)}, so that what it has done is kept")

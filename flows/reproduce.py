@@ -16,6 +16,7 @@ from typing import Any
 
 from prefect import flow, runtime
 
+from flows.side_by_side import SideBySide, Waiting
 from flows.terminal import LogEcho, say
 from pivotrl_core.config.inputs import HubModel
 from pivotrl_core.config.loading import load_config
@@ -31,7 +32,8 @@ from tasks.records import Record, find_record
 from tasks.repository import GitError, Repository
 from tasks.run_ids import new_run_id
 from tasks.settings import State, apply_environment, child_environment, find_checkout, find_state
-from tasks.stages import StageJob, bring_up_to_date, outcome_of
+from tasks.shares import stages_at_once
+from tasks.stages import outcome_of
 from tasks.sweepers import mark_flow_run
 from tasks.worktree import own_state_folder, private_worktree, set_remote
 
@@ -162,19 +164,21 @@ def _origin_remote(checkout: Path) -> Path | None:
 
 
 def _execute_all(place: Workplace) -> list[str]:
-    """Execute every stage but the frozen one, whatever DVC knows."""
+    """Execute every stage but the frozen one, whatever DVC knows, side by side where none needs the other."""
     write_text(place.root / LOCK_NAME, _only_pull(place.root))
-    executed = []
-    for status in query_graph(place.root):
-        if status.frozen:
-            continue
-        say(f"{status.name}: started")
-        echo = LogEcho(place.logs / f"{status.name}.log")
-        job = StageJob(place, changed=True, force=True, poll=echo.poll)
-        outcome = outcome_of(bring_up_to_date(status.name, job, return_state=True))
-        say(f"{status.name}: {outcome}")
-        executed.append(status.name)
-    return executed
+    executed: list[str] = []
+    waiting = Waiting(query_graph(place.root))
+    with SideBySide(place, stages_at_once(load_config(place.root / "params.yaml"))) as at_work:
+        while True:
+            while at_work.has_room and (status := waiting.take()) is not None:
+                say(f"{status.name}: started")
+                at_work.begin(status, LogEcho(place.logs / f"{status.name}.log").poll, force=True)
+            if at_work.is_idle:
+                return executed
+            ended = at_work.next_ended()
+            say(f"{ended.status.name}: {outcome_of(ended.state)}")
+            executed.append(ended.status.name)
+            waiting.settle(ended.status.name)
 
 
 def _only_pull(root: Path) -> str:

@@ -18,6 +18,7 @@ from tasks.last_good import STARTS
 from tasks.memory import prepare_memory
 from tasks.scratch import stage_scratch
 from tasks.settings import State, find_state, main_checkout
+from tasks.shares import follow_share
 from tasks.torchrun import check_launched, is_launched, launch, rank
 
 
@@ -41,6 +42,7 @@ def run_stage_program(root: Path, name: str, key: str = "") -> None:
     if name not in programs:
         raise ConfigError(f"stage {name!r}: unknown; one of {', '.join(programs)}")
     prepare_memory()
+    follow_share()
     graph, config = read_graph(root)
     state, entry = find_state(root), _entry(graph, name, key)
     processes = config.compute.processes if name == "train" else 1

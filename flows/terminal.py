@@ -42,9 +42,10 @@ def show_warnings() -> None:
 
 
 class LogEcho:
-    """Shows the new lines of a stage's log."""
+    """Shows the new lines of a stage's log, each with the stage's name: others may run beside it."""
 
     def __init__(self, log: Path, every_line: bool | None = None) -> None:
+        self._name = log.stem
         self._follower = LineFollower(log)
         self._follower.read()
         self._every_line = sys.stderr.isatty() if every_line is None else every_line
@@ -59,10 +60,10 @@ class LogEcho:
         lines = [line for line in self._follower.read() if line.strip() and not line.startswith(_FROM_DVC)]
         if self._every_line:
             for line in lines:
-                say(f"  | {line}")
+                say(f"  {self._name} | {line}")
         elif lines and now - self._said >= _QUIET_SECONDS:
             self._said = now
-            say(f"  | {lines[-1]}")
+            say(f"  {self._name} | {lines[-1]}")
 
 
 def together(*polls: Callable[[], None] | None) -> Callable[[], None]:

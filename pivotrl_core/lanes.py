@@ -2,7 +2,8 @@
 
 On a CPU two threads that work on one small operation after another mostly wait for each other; two that each have half
 of the batch do not (lab log, 2026-11-30). How a batch is cut depends on `parts` alone, which is a parameter; how many
-of the parts run at once depends on the machine. So the result is the same bits whether one thread computed it or two.
+of the parts run at once depends on the machine, and on what else runs on it (`limit_workers`). So the result is the
+same bits whether one thread computed it or two.
 """
 
 from __future__ import annotations
@@ -15,6 +16,13 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_limits: list[Callable[[], int]] = []
+
+
+def limit_workers(limit: Callable[[], int]) -> None:
+    """Let `limit` say, before each part is begun in this process, how many may be computed at once."""
+    _limits[:] = [limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,10 @@ class Lanes:
         with ThreadPoolExecutor(self.workers, thread_name_prefix="lane") as pool:
             try:
                 for item in items:
-                    if len(waiting) < self.workers:
+                    at_once = self._at_once()
+                    while len(waiting) > at_once:
+                        yield waiting.pop(0).result()
+                    if len(waiting) < at_once:
                         waiting.append(pool.submit(compute, item))
                         continue
                     result = waiting.pop(0).result()
@@ -53,6 +64,9 @@ class Lanes:
             finally:
                 for future in waiting:
                     future.cancel()
+
+    def _at_once(self) -> int:
+        return max(1, min([self.workers, *(limit() for limit in _limits)]))
 
 
 ONE_LANE = Lanes()

@@ -89,13 +89,10 @@ def _eventually(run_id: str, expected: dict[str, str]) -> None:
 def test_a_run_executes_all_stages_and_a_second_one_none(checkout: Path) -> None:
     head, status = git(checkout, "rev-parse", "HEAD"), git(checkout, "status", "--porcelain")
     first = _flow("run", pull=_pull(a="one two"))(checkout, "run-1", Request())
-    assert calls(checkout) == [
-        "warmup",
-        "candidates",
-        "train sft-0 models/base",
-        "train pivotrl-0 models/base",
-        "compare",
-    ]
+    *trained, last = calls(checkout)
+    assert {*trained[:2]} == {"warmup", "candidates"}  # side by side
+    assert {*trained[2:]} == {"train sft-0 models/base", "train pivotrl-0 models/base"}
+    assert last == "compare"
     assert (first.executed, first.unchanged, first.recorded) == (5, 0, True)
     assert "| pivotrl | 1.0 |" in first.text()
     second = _flow("run", pull=_pull(a="one two"))(checkout, "run-2", Request())
