@@ -60,11 +60,11 @@ def _finish(root: Path) -> str:
     return text
 
 
-def _kill_when(root: Path, line: str) -> None:
-    """SIGKILL the process group of a run as soon as a stage has begun."""
+def _kill_when(root: Path, *begun: str) -> None:
+    """SIGKILL the process group of a run as soon as stages have begun."""
     process = _start(root)
     end = time.monotonic() + 90
-    while line not in calls(root):
+    while not {*begun} <= {*calls(root)}:
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -83,13 +83,15 @@ def _tracked(state: State) -> list[tuple[str, str]]:
 @pytest.mark.usefixtures("prefect_server")
 def test_a_killed_run_goes_on_where_it_was_and_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
     root = _prepare(tmp_path / "killed", seconds=3.0)
-    _kill_when(root, "train pivotrl-0 models/base")
+    trained = ["train pivotrl-0 models/base", "train sft-0 models/base"]
+    _kill_when(root, *trained)  # both at work, side by side
     begun = calls(root)
-    assert begun == ["warmup", "candidates", "train sft-0 models/base", "train pivotrl-0 models/base"]
+    assert sorted(begun) == ["candidates", *trained, "warmup"]
     text = _finish(root)
     assert "left by a dead run: flow run" in text
-    assert calls(root) == [*begun, "train pivotrl-0 models/base", "compare"]  # the finished stages were not run again
-    assert "2 stages executed, 0 restored, 3 unchanged" in text
+    again = calls(root)[len(begun) :]
+    assert (sorted(again[:2]), again[2:]) == (trained, ["compare"])  # the finished stages were not run again
+    assert "3 stages executed, 0 restored, 2 unchanged" in text
     assert "| pivotrl | 1.0 |" in text
     tracked = _tracked(find_state(root))
     assert tracked == [("pivotrl-0", "FINISHED"), ("run", "FINISHED"), ("run", "KILLED"), ("sft-0", "FINISHED")] or (
@@ -97,8 +99,7 @@ def test_a_killed_run_goes_on_where_it_was_and_ends_as_an_undisturbed_one(tmp_pa
         [name for name, status in tracked if status == "FINISHED"] == ["pivotrl-0", "run", "sft-0"]
     )
 
-    again = _finish(root)
-    assert "0 stages executed, 0 restored, 5 unchanged" in again
+    assert "0 stages executed, 0 restored, 5 unchanged" in _finish(root)
     assert _tracked(find_state(root)) == tracked
 
     undisturbed = _prepare(tmp_path / "undisturbed", seconds=0.0)

@@ -162,10 +162,8 @@ def test_new_data_and_changed_parameters_run_what_depends_on_them(checkout: Path
     params = checkout / "params.yaml"
     params.write_text(params.read_text().replace("samples: 8", "samples: 4"))
     _flow("run", pull=_pull(a="one"))(checkout, "run-2", Request())
-    assert calls(checkout)[5:] == [
-        "train sft-0 models/base",
-        "train pivotrl-0 models/base",
-    ]  # equal outputs: compare stays as it is
+    # Equal outputs: compare stays as it is.
+    assert sorted(calls(checkout)[5:]) == ["train pivotrl-0 models/base", "train sft-0 models/base"]
     (checkout / "README.md").write_text("words\n")
     third = _flow("run", pull=_pull(a="one"))(checkout, "run-3", Request())
     assert third.executed == 0
@@ -208,12 +206,8 @@ def test_a_failed_stage_is_told_once_and_the_finished_ones_are_kept(
         _flow("run", pull=bad, plan=Plan(keep_going=True))(checkout, "run-1", Request())
     assert caught.value.exit_code == 65
     assert "not run, because they need what failed: compare" in str(caught.value)
-    assert calls(checkout) == [
-        "warmup",
-        "candidates",
-        "train sft-0 models/base",
-        "train pivotrl-0 models/base",
-    ]  # each once: wrong data is not retried
+    trained = ["train pivotrl-0 models/base", "train sft-0 models/base"]
+    assert sorted(calls(checkout)) == ["candidates", *trained, "warmup"]  # each once: wrong data is not retried
     assert [r.message.split(":")[0] for r in caplog.records if r.name == "tasks.notify"] == ["run run-1 failed"]
     assert set(read_lock(checkout / "dvc.lock")) == {"pull", "warmup", "candidates"}
     assert Repository(checkout).resolve(f"{RUN_REFS}run-1") is None
