@@ -19,7 +19,6 @@ from pivotrl_core.errors import PivotRLError
 from pivotrl_core.processes import last_lines
 from tasks.graph import Outcome, StageStatus, commit_pull, is_changed, query_graph
 from tasks.settings import child_environment, main_checkout
-from tasks.shares import stages_at_once
 from tasks.skipped import lacked_sandbox
 from tasks.stages import StageJob, bring_up_to_date, outcome_of
 from tasks.supervision import StageFailedError, run_supervised
@@ -137,7 +136,7 @@ def bring_all(
             were at work beside it.
     """
     order = query_graph(session.root)
-    with SideBySide(session.place, stages_at_once(session.config)) as at_work:
+    with SideBySide(session.place, session.config) as at_work:
         chain = _Chain(session, recording, outcomes, Waiting(order), at_work, keep_going)
         chain.run()
     if chain.errors:

@@ -32,7 +32,6 @@ from tasks.records import Record, find_record
 from tasks.repository import GitError, Repository
 from tasks.run_ids import new_run_id
 from tasks.settings import State, apply_environment, child_environment, find_checkout, find_state
-from tasks.shares import stages_at_once
 from tasks.stages import outcome_of
 from tasks.sweepers import mark_flow_run
 from tasks.worktree import own_state_folder, private_worktree, set_remote
@@ -168,7 +167,7 @@ def _execute_all(place: Workplace) -> list[str]:
     write_text(place.root / LOCK_NAME, _only_pull(place.root))
     executed: list[str] = []
     waiting = Waiting(query_graph(place.root))
-    with SideBySide(place, stages_at_once(load_config(place.root / "params.yaml"))) as at_work:
+    with SideBySide(place, load_config(place.root / "params.yaml")) as at_work:
         while True:
             while at_work.has_room and (status := waiting.take()) is not None:
                 say(f"{status.name}: started")

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
+from pivotrl_core.config.tree import Config
 from pivotrl_core.errors import PivotRLError
 from tasks.graph import StageStatus, Workplace
-from tasks.shares import SHARE, Shares
+from tasks.shares import SHARE, Shares, stages_at_once
 from tasks.stages import StageJob, bring_up_to_date
 
 _LOOK_SECONDS = 0.1
@@ -86,16 +87,16 @@ class Ended:
 
 
 class SideBySide:
-    """Stages at work, at most `at_once` of them. Leaving the block ends those that still are.
+    """Stages at work, as many as may be at once. Leaving the block ends those that still are.
 
     Args:
         place: Where they work.
-        at_once: Lanes that they divide among them.
+        config: Says how many may be at work at once, and how many lanes they divide among them.
     """
 
-    def __init__(self, place: Workplace, at_once: int) -> None:
-        self._place, self._at_once = place, at_once
-        self._shares = Shares(place.logs, at_once)
+    def __init__(self, place: Workplace, config: Config) -> None:
+        self._place, self._at_once = place, stages_at_once(config)
+        self._shares = Shares(place.logs, config.compute.lane_plan.workers)
         self._at_work: dict[str, _AtWork] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._stop = threading.Event()

@@ -11,6 +11,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from flows.request import Request
@@ -77,6 +78,24 @@ def _tracked(state: State) -> list[tuple[str, str]]:
     with closing(sqlite3.connect(state.root / "mlflow.db")) as database:
         runs = database.execute("select name, status from runs").fetchall()
     return sorted((name if name.endswith("-0") else name.partition("-")[0], status) for name, status in runs)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server")
+def test_a_run_that_is_asked_to_end_ends_the_stages_at_work_at_once(tmp_path: Path) -> None:
+    root = _prepare(tmp_path / "ended", seconds=120.0)
+    process = _start(root)
+    end = time.monotonic() + 90
+    while len(calls(root)) < 4:
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode != 0, text
+    at_work = [one for one in psutil.process_iter(["cmdline", "cwd"]) if one.info["cwd"] == str(root)]
+    assert at_work == []
+    assert not list((root / ".state").rglob("*.share"))
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from flows.chain import ChainFailedError, Plan
 from flows.launch import launch
 from flows.request import Request
 from flows.run import carry_out
+from tasks.dvc_lock import LOCK_NAME, read_lock
 from tasks.records import find_record
 from tasks.repository import RUN_REFS, Repository
 
@@ -47,7 +48,25 @@ def test_what_a_failed_arm_had_written_is_no_part_of_the_comparison_of_the_other
     assert [path for path in recorded if "pivotrl-0" in path] == []
 
 
-def test_a_run_that_does_not_keep_going_runs_no_other_arm_after_a_failure(checkout: Path) -> None:
+def test_a_run_that_does_not_keep_going_waits_for_what_is_at_work_and_begins_nothing_after_a_failure(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _breaking(checkout, "sft")
+    program = checkout / "program.py"
+    slow = f'import time\ntime.sleep(3.0 if "pivotrl-0" in sys.argv else 0.0)\n{"data = "}'
+    program.write_text(program.read_text().replace("data = ", slow))
+    git(checkout, "commit", "-qam", "the other arm takes its time")
+    with pytest.raises(ChainFailedError, match="the weights are no numbers"):
+        _flow("run", pull=_pull(a="one"))(checkout, "run-1", Request())
+    assert "waiting for train@pivotrl-0" in capsys.readouterr().err
+    assert "train@pivotrl-0" in read_lock(checkout / LOCK_NAME)
+    assert not (checkout / ".state/runs/run-1/logs/compare.log").exists()
+
+
+def test_where_one_stage_at_a_time_runs_none_runs_after_a_failure(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIVOTRL_STAGES_AT_ONCE", "1")
     _breaking(checkout, "sft")
     with pytest.raises(ChainFailedError, match="the weights are no numbers"):
         _flow("run", pull=_pull(a="one"), private=True)(checkout, "run-1", Request())
