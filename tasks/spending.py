@@ -46,7 +46,7 @@ def _sum(root: Path, stages: Iterable[LockedStage]) -> dict[str, float]:
         file = path if path.suffix == ".json" else path / "report.json"
         value = read_json(file) if file.is_file() else {}
         metrics = value.get("metrics", {})
-        found = {words: metrics.get(name) for name, words in _COUNTS.items()} | {"s": value.get("seconds")}
+        found = {words: metrics.get(name) for name, words in _COUNTS.items()} | {"s of stages": value.get("seconds")}
         for words, number in found.items():
             if isinstance(number, int | float):
                 total[words] = total.get(words, 0.0) + number
@@ -54,5 +54,5 @@ def _sum(root: Path, stages: Iterable[LockedStage]) -> dict[str, float]:
 
 
 def _words(total: Mapping[str, float]) -> str:
-    told = [f"{total[words]:,.0f} {words}" for words in ("s", *_COUNTS.values()) if words in total]
+    told = [f"{total[words]:,.0f} {words}" for words in ("s of stages", *_COUNTS.values()) if words in total]
     return ", ".join(told) or "nothing"

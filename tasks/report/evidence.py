@@ -72,7 +72,10 @@ def _wall_clock(timings: Mapping[str, Mapping[str, Json]]) -> str:
     rows = [[text(one.get("stage", name)), f"{float(one.get('seconds', 0.0)):,.0f}"] for name, one in timings.items()]
     total = sum(float(one.get("seconds", 0.0)) for one in timings.values())
     body = table(["stage", "seconds"], rows, "plain narrow")
-    label = f"Wall-clock by stage, {total / 60:,.1f} minutes in all (depends on the machine; not compared by reproduce)"
+    label = (
+        f"Wall-clock by stage, added up {total / 60:,.1f} minutes; stages that ran side by side took less together "
+        "(depends on the machine; not compared by reproduce)"
+    )
     return details(label, body)
 
 

@@ -28,8 +28,9 @@ def test_what_a_night_takes_over_is_told_beside_what_it_spends(tmp_path: Path) -
     write_json(tmp_path / "reports/timings/profile-base.json", {"seconds": 3600.4})
     write_json(tmp_path / "reports/train/sft-0/report.json", {"metrics": {"cost/rollout_turns": None}})
     write_json(tmp_path / "reports/timings/train-sft-0.json", {"seconds": 60.0})
-    before = "3,600 s, 2,400 rollout turns, 50,000 generated tokens when the restored and unchanged stages ran"
-    assert spending_text(tmp_path, outcomes) == f"60 s now; {before}"
+    counts = "2,400 rollout turns, 50,000 generated tokens"
+    before = f"3,600 s of stages, {counts} when the restored and unchanged stages ran"
+    assert spending_text(tmp_path, outcomes) == f"60 s of stages now; {before}"
     assert "blocks that were found stored" in spending_text(tmp_path, dict.fromkeys(outcomes, Outcome.RAN))
     (tmp_path / "last-good").mkdir()
     (tmp_path / "last-good" / "sft-0.dvc").touch()
